@@ -1,0 +1,36 @@
+# The two commands are `make demo` and `make test`; both install what is missing (packages.txt).
+JOBS ?= $(shell nproc)
+ARGS ?= --amp auto
+LINT_BUILD := build/lint
+
+.PHONY: demo test setup setup-lint configure lint format format-check clean
+
+demo: configure
+	cmake --build build/release -j $(JOBS) --target fashion_mnist
+	build/release/examples/fashion_mnist $(ARGS)
+
+test: configure
+	cmake --build build/release -j $(JOBS)
+	ctest --test-dir build/release --output-on-failure -j $(JOBS)
+
+setup:
+	@cmake/setup.sh build
+
+setup-lint:
+	@cmake/setup.sh build lint
+
+configure: setup
+	cmake --preset release
+
+# LINT_FILES="a.cc b.cc" narrows it.
+lint: setup-lint
+	LINT_BUILD=$(LINT_BUILD) JOBS=$(JOBS) cmake/lint.sh $(LINT_FILES)
+
+format: setup-lint
+	git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs -r clang-format-14 -i
+
+format-check: setup-lint
+	git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs -r clang-format-14 --dry-run -Werror
+
+clean:
+	rm -rf build

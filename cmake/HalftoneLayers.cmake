@@ -1,0 +1,62 @@
+# halftone_layer(NAME DIRS dir... [LINK target...] [PRIVATE_LINK target...] [EXTRA source...] [UNITY])
+# makes halftone_NAME from DIRS/*.cc (not recursive). A layer without a source is an interface.
+# UNITY batches sources; a file named hwy_* includes itself once per SIMD target and stays alone.
+function(halftone_layer name)
+  cmake_parse_arguments(arg "UNITY" "" "DIRS;LINK;PRIVATE_LINK;EXTRA" ${ARGN})
+  set(sources ${arg_EXTRA})
+  foreach(dir IN LISTS arg_DIRS)
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cc)
+    list(APPEND sources ${found})
+  endforeach()
+  if(NOT sources)
+    add_library(halftone_${name} INTERFACE)
+    target_link_libraries(halftone_${name} INTERFACE ${arg_LINK} ${arg_PRIVATE_LINK})
+    return()
+  endif()
+  add_library(halftone_${name} STATIC ${sources})
+  target_link_libraries(halftone_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
+  if(arg_UNITY AND HALFTONE_UNITY)
+    set_target_properties(halftone_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set(alone ${sources})
+    list(FILTER alone INCLUDE REGEX "/hwy_[^/]*$")
+    set_source_files_properties(${alone} ${arg_EXTRA} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# `upper` links `lower` already; this adds the way back, through the generated registration list.
+function(halftone_mutual lower upper)
+  get_target_property(type halftone_${lower} TYPE)
+  if(type STREQUAL STATIC_LIBRARY)
+    target_link_libraries(halftone_${lower} PUBLIC halftone_${upper})
+  else()
+    target_link_libraries(halftone_${lower} INTERFACE halftone_${upper})
+  endif()
+endfunction()
+
+# halftone_proto from proto/*.proto: "halftone/proto/graph.pb.h".
+function(halftone_proto_layer)
+  file(GLOB protos CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/proto/*.proto)
+  if(NOT protos)
+    add_library(halftone_proto INTERFACE)
+    target_link_libraries(halftone_proto INTERFACE protobuf::libprotobuf)
+    return()
+  endif()
+  set(generated)
+  foreach(proto IN LISTS protos)
+    get_filename_component(stem ${proto} NAME_WE)
+    set(base ${HALFTONE_GENERATED_DIR}/halftone/proto/${stem}.pb)
+    add_custom_command(
+      OUTPUT ${base}.cc ${base}.h
+      COMMAND protobuf::protoc --cpp_out=${HALFTONE_GENERATED_DIR} -I${HALFTONE_INCLUDE_DIR}
+              ${HALFTONE_INCLUDE_DIR}/halftone/proto/${stem}.proto
+      DEPENDS ${protos}
+      VERBATIM)
+    list(APPEND generated ${base}.cc ${base}.h)
+  endforeach()
+  add_library(halftone_proto STATIC ${generated})
+  target_include_directories(halftone_proto SYSTEM PUBLIC ${HALFTONE_GENERATED_DIR})
+  target_link_libraries(halftone_proto PUBLIC protobuf::libprotobuf)
+  target_compile_options(halftone_proto PRIVATE -w)
+  add_custom_target(halftone_proto_files DEPENDS ${generated})
+  add_dependencies(halftone_generated halftone_proto_files)
+endfunction()

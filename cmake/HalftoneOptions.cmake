@@ -1,0 +1,45 @@
+# Options and compile flags of every target.
+option(HALFTONE_WERROR "Warnings are errors" OFF)
+option(HALFTONE_UNITY "Compile ops and kernels in batches" ON)
+option(HALFTONE_PCH "Precompiled header for tests" ON)
+option(HALFTONE_OPENMP "Threads through OpenMP (shared with oneDNN)" ON)
+option(HALFTONE_BUILD_TESTS "Build tests/" ON)
+set(HALFTONE_CUDA AUTO CACHE STRING "AUTO, ON, OFF or EMULATED")
+set_property(CACHE HALFTONE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
+set(HALFTONE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+set(CMAKE_CUDA_FLAGS_SANITIZE "-O1")
+set(CMAKE_EXE_LINKER_FLAGS_SANITIZE "")
+set(CMAKE_SHARED_LINKER_FLAGS_SANITIZE "")
+
+# Bit-exactness is promised between fused and unfused graphs: no contraction of a * b + c (g++ would
+# do it inside functions compiled for AVX2), no -ffast-math, no -march.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+if(HALFTONE_WERROR)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(HALFTONE_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${HALFTONE_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>)
+  add_link_options(-fsanitize=${HALFTONE_SANITIZE})
+endif()
+
+# Everything includes "halftone/...": a link to the source root, and the generated headers.
+set(HALFTONE_INCLUDE_DIR ${CMAKE_BINARY_DIR}/include)
+set(HALFTONE_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)
+file(MAKE_DIRECTORY ${HALFTONE_INCLUDE_DIR} ${HALFTONE_GENERATED_DIR}/halftone/proto)
+file(CREATE_LINK ${CMAKE_SOURCE_DIR} ${HALFTONE_INCLUDE_DIR}/halftone SYMBOLIC)
+include_directories(${HALFTONE_INCLUDE_DIR})
+
+# Built alone (by lint) it leaves every generated file in place.
+add_custom_target(halftone_generated)
