@@ -1,0 +1,195 @@
+// OpRecord: everything Halftone knows about an operator, in one place. Passes and kernels ask the
+// record; none of them switches on op names.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "halftone/core/status.h"
+#include "halftone/graph/ir/attribute.h"
+#include "halftone/graph/ir/types.h"
+
+namespace halftone::ir {
+
+class Node;
+class Graph;
+class Builder;
+class Expr;
+struct GradContext;
+
+// A set of dtypes, one bit each.
+class DTypeSet {
+ public:
+  constexpr DTypeSet() = default;
+  constexpr DTypeSet(std::initializer_list<DType> dtypes) {
+    for (DType d : dtypes) bits_ |= 1u << static_cast<int>(d);
+  }
+  constexpr bool Contains(DType d) const { return (bits_ >> static_cast<int>(d)) & 1u; }
+  // "f64 f32 f16 bf16"
+  std::string ToString() const;
+
+ private:
+  uint32_t bits_ = 0;
+};
+inline constexpr DTypeSet kFloats{DType::kF64, DType::kF32, DType::kF16, DType::kBF16};
+inline constexpr DTypeSet kNumeric{DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
+                                   DType::kI64, DType::kI32, DType::kU8};
+inline constexpr DTypeSet kIndices{DType::kI64, DType::kI32};
+inline constexpr DTypeSet kAnyDType{DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
+                                    DType::kI64, DType::kI32, DType::kU8,  DType::kBool};
+
+struct InputSpec {
+  std::string name;
+  DTypeSet dtypes = kFloats;
+  std::string doc;
+  bool optional = false;  // only trailing inputs may be absent
+  bool variadic = false;  // only the last input; zero or more
+};
+struct OutputSpec {
+  std::string name;
+  std::string doc;
+};
+struct AttrSpec {
+  std::string name;
+  AttrType type;
+  std::optional<AttrValue> default_value;  // absent: the attribute is required
+  std::string doc;
+};
+
+// What inference and checks see of a node that does not exist yet.
+struct InferContext {
+  const std::string& op;  // op name and, where known, node name, for messages: "softmax(%12)"
+  const std::vector<ValueType>& inputs;
+  const Attributes& attrs;
+};
+
+// How an op behaves under mixed precision. Mandatory for every op; the class may differ between f16
+// and bf16.
+enum class AmpClass : uint8_t {
+  kAllow,  // 16 bit pays: matmul, convolution
+  kInfer,  // 16 bit if the neighbours are: norms, softmax, gelu, add, mul
+  kClear,  // the dtype does not matter: relu, max pool, reshape, concat
+  kDeny,   // needs f32's range: exp, pow, sum, losses
+};
+const char* Name(AmpClass amp_class);
+
+// A class that depends on where the node stands, e.g. mean as the loss.
+struct AmpRefinement {
+  AmpClass amp_class;
+  std::string reason;
+};
+
+struct AmpTrait {
+  AmpClass f16 = AmpClass::kDeny;
+  AmpClass bf16 = AmpClass::kDeny;
+  std::string reason;  // one clause; shown by halftone_dump --amp
+  std::vector<int>
+      keep_f32_inputs;  // ports that stay f32 in a 16-bit node (gamma, statistics, tables)
+  std::vector<int> keep_f32_outputs;
+  // Input ports that must share a dtype with each other (and with output 0): any f32 makes all f32.
+  // Variadic: list port 0..n-1 by leaving the list empty and setting all_inputs_share.
+  std::vector<int> same_dtype_inputs;
+  bool all_inputs_share = false;
+  bool accumulates_in_f32 = false;  // computes inside in f32 whatever the storage
+  bool cast_output_only = false;    // embedding: rows are cast, the table is not
+  std::function<std::optional<AmpRefinement>(const Node&, DType low)> refine;  // may be empty
+};
+
+// What a fuse pass may do with the op.
+enum class FusionClass : uint8_t { kOpaque, kElementwise, kReduction, kContraction };
+
+// How the op relates to storage order (see Layout).
+enum class LayoutClass : uint8_t {
+  kPlainOnly,  // reads and writes plain layouts
+  kFollows,    // elementwise: any layout, all rank-4 operands of the output's shape alike; output
+               // alike
+  kChannelsLast,  // the ports in channels_last_inputs/outputs are best channels-last (convolution,
+                  // pooling, batch norm)
+};
+struct LayoutTrait {
+  LayoutClass kind = LayoutClass::kPlainOnly;
+  std::vector<int> channels_last_inputs;
+  std::vector<int> channels_last_outputs;
+};
+
+// Output `output` may be written over input `input` when nothing else reads that input later; types
+// must be equal in bytes.
+struct InPlacePair {
+  int input;
+  int output;
+};
+
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // read + written
+};
+
+struct OpRecord {
+  std::string name;    // snake_case
+  std::string doc;     // formula and shapes
+  std::string source;  // paper with equation, or library page
+
+  std::vector<InputSpec> inputs;
+  std::vector<OutputSpec> outputs;
+  std::vector<AttrSpec> attrs;
+
+  // Types of the outputs. The builder has already checked counts, dtype sets, attribute names and
+  // types. Layouts of the result are set by the layout pass; inference leaves kPlain except where
+  // LayoutClass::kFollows copies input 0's.
+  std::function<absl::StatusOr<std::vector<ValueType>>(const InferContext&)> infer;
+
+  AmpTrait amp;
+  FusionClass fusion = FusionClass::kOpaque;
+  LayoutTrait layout;
+  std::vector<InPlacePair> in_place;
+  // Empty: flops = elements of output 0, bytes = all inputs and outputs.
+  std::function<Cost(const Node&)> cost;
+
+  // Adds the gradient formula; reads ctx.in(i), ctx.out(i), ctx.dy(i); calls ctx.set_dx(i, expr).
+  // Empty and no decomposition: the op is not differentiable (argmax, compare): gradients stop
+  // there.
+  std::function<void(GradContext&)> gradient;
+  // Names of ops the gradient emits; the AMP pass asks whether the target has kernels for them.
+  std::vector<std::string> gradient_ops;
+  // The op in simpler ops: one Expr per output. Fallback, oracle in f64, and gradient where none is
+  // given.
+  std::function<std::vector<Expr>(Builder&, const std::vector<Expr>& inputs, const Attributes&)>
+      decompose;
+
+  bool is_random = false;        // never merged or folded
+  bool has_side_effect = false;  // a root: commit and markers; never removed by DCE
+  bool is_marker = false;        // removed by the pass that lowers it; no kernel may exist
+  bool can_fault = false;        // run-time indices (labels, ids): the kernel may raise a fault
+
+  std::string ToCatalogue() const;  // one Markdown section of docs/ops.md
+};
+
+// All known ops by name. One process-wide registry; built-in ops are registered at first use
+// through the list that CMake generates, so nothing depends on static initialisers.
+class OpRegistry {
+ public:
+  static OpRegistry& Global();
+
+  // Errors (a status, since ops may come from outside the tree): name taken or malformed, no
+  // inference, missing AMP reason, a port in a trait out of range, non-trailing optional input.
+  absl::Status Register(OpRecord record);
+  const OpRecord* Find(const std::string& name) const;
+  // In name order.
+  std::vector<const OpRecord*> All() const;
+
+ private:
+  std::map<std::string, std::unique_ptr<OpRecord>> ops_;
+};
+
+// Public entry for ops from outside the tree. Call before the first graph that uses it. Not
+// thread-safe.
+absl::Status RegisterOp(OpRecord record);
+
+// Defined in the generated list.
+void RegisterBuiltinOps(OpRegistry& registry);
+
+}  // namespace halftone::ir

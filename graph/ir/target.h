@@ -1,0 +1,26 @@
+// Target: what a device can do, as far as graph passes may know. Implemented by kernels for real
+// devices and as fixed descriptions for golden tests.
+#pragma once
+
+#include <string>
+
+#include "halftone/core/dtype.h"
+
+namespace halftone::ir {
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  // "cpu-avx512bf16", "cpu-avx2", "cuda-sm90".
+  virtual const std::string& name() const = 0;
+  // Whether a non-reference kernel runs op `op` with its main operands in `dtype`.
+  virtual bool HasKernel(const std::string& op, DType dtype) const = 0;
+  // Whether any kernel, reference included, exists for the op (false: passes decompose it).
+  virtual bool CanRun(const std::string& op) const = 0;
+  // The low type that `amp auto` chooses here; kF32 where 16 bit does not pay, with the reason.
+  virtual DType PreferredLowType(std::string* reason) const = 0;
+  // Whether activations are best kept channels-last.
+  virtual bool PrefersChannelsLast() const = 0;
+};
+
+}  // namespace halftone::ir

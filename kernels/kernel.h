@@ -1,0 +1,98 @@
+// Kernel: one node made executable. KernelCandidate: a way to make one. KernelRegistry: the ordered
+// candidates of every op.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halftone/core/device.h"
+#include "halftone/core/status.h"
+#include "halftone/graph/ir/graph.h"
+
+namespace halftone::kernels {
+
+// A run-time index out of range (label, token id). The first one of a run is kept; the run ends at
+// that node with OutOfRange and no variable changes.
+struct Fault {
+  bool raised = false;
+  int64_t value = 0;
+  int64_t bound = 0;  // valid: [0, bound)
+};
+
+// What every kernel of one run shares.
+struct RunState {
+  uint64_t run_count = 0;  // counter of random ops; always advances
+  Fault fault;
+};
+
+struct KernelArgs {
+  const void* const* inputs;  // one per node input, in the layout its type says
+  void* const* outputs;       // one per node output; may equal an input of an in-place pair, else
+                              // nothing overlaps
+  void* workspace;            // workspace_bytes(), 64-byte aligned, contents undefined; null if 0
+  RunState* state;
+};
+
+// Built for exact shapes, dtypes and layouts. Run looks nothing up and takes no lock; outside
+// library calls (bracketed by AllocationPause) it allocates nothing.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void Run(const KernelArgs& args) = 0;
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  // "cpu:onednn:matmul"; with the library's implementation where it has one: "brgemm:avx512_core".
+  const std::string& name() const { return name_; }
+  const std::string& implementation() const { return implementation_; }
+
+ protected:
+  size_t workspace_bytes_ = 0;
+  std::string implementation_;
+
+ private:
+  friend class KernelRegistry;
+  std::string name_;
+};
+
+// Candidates are tried in this order.
+enum class KernelTier : uint8_t { kFusedLibrary, kLibrary, kNative, kReference };
+
+struct KernelCandidate {
+  std::string name;  // stable: "cpu:onednn:matmul", "cpu:simd:add", "reference:add"
+  std::string op;
+  Device::Kind device = Device::Kind::kCpu;  // kReference candidates also serve the CPU, last
+  KernelTier tier = KernelTier::kNative;
+  // Main dtypes it serves; the cheap part of Supports, and what Target::HasKernel asks.
+  ir::DTypeSet dtypes;
+  // OK, or Unimplemented with the reason: "needs channels-last", "library gives only ref:any".
+  std::function<absl::Status(const ir::Node&)> supports;
+  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create;
+};
+
+class KernelRegistry {
+ public:
+  static KernelRegistry& Global();
+  void Add(KernelCandidate candidate);
+  // Candidates of an op for a device, in order: tier, then registration order. CPU includes
+  // reference ones, last.
+  std::vector<const KernelCandidate*> Candidates(const std::string& op, Device::Kind device) const;
+  // The first candidate that supports and creates. Error: Unimplemented listing each candidate with
+  // its refusal. `log`, if given, gets the refusals before the chosen one.
+  absl::StatusOr<std::unique_ptr<Kernel>> Select(const ir::Node& node, Device::Kind device,
+                                                 std::string* log = nullptr) const;
+  // By exact name, for tests and benchmarks.
+  absl::StatusOr<std::unique_ptr<Kernel>> CreateNamed(const ir::Node& node,
+                                                      const std::string& name) const;
+  std::vector<const KernelCandidate*> All() const;
+
+ private:
+  std::vector<std::unique_ptr<KernelCandidate>> candidates_;
+};
+
+// Defined in the generated list.
+void RegisterBuiltinKernels(KernelRegistry& registry);
+
+}  // namespace halftone::kernels

@@ -1,0 +1,30 @@
+// Pass: one rewrite of a graph.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "halftone/graph/ir/evaluator.h"
+#include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ir/target.h"
+
+namespace halftone::passes {
+
+struct PassContext {
+  const ir::Target* target = nullptr;        // never null when run through the pass manager
+  const ir::Evaluator* evaluator = nullptr;  // null: nothing is folded
+  std::map<std::string, int64_t>
+      stats;                       // counters of the pass that runs now: "casts_inserted" -> 3
+  std::vector<std::string> notes;  // for the user: range lint, dropped scaler; kept over all passes
+};
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  // A verb phrase: "insert-amp-casts".
+  virtual const char* name() const = 0;
+  // Whether the graph changed. On an error the graph is in an unspecified but destructible state.
+  virtual absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) = 0;
+};
+
+}  // namespace halftone::passes
