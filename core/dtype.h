@@ -106,7 +106,8 @@ struct DTypeOf<bool> {
 
 // Loads element `i` of an array of `dtype` as double, and stores a double with one correct rounding
 // (round to nearest even; to an integer type: truncation toward zero, saturating, NaN gives 0; to
-// bool: x != 0). Integers beyond 2^53 pass through LoadInt and StoreInt.
+// bool: x != 0). Any nonzero byte of a bool is true. LoadInt and StoreInt convert by the same
+// rules, also integers beyond 2^53.
 double LoadDouble(const void* data, DType dtype, int64_t i);
 void StoreDouble(void* data, DType dtype, int64_t i, double x);
 int64_t LoadInt(const void* data, DType dtype, int64_t i);
