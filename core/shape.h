@@ -17,8 +17,8 @@ inline constexpr int kMaxRank = 8;
 // No tensor may have more elements; sizes in bytes then fit int64 for every dtype.
 inline constexpr int64_t kMaxElements = int64_t{1} << 40;
 
-// Invariant: 0 <= rank <= kMaxRank, every extent >= 0, product <= kMaxElements. A scalar has rank 0
-// and one element.
+// Invariant: 0 <= rank <= kMaxRank, every extent >= 0, product of the nonzero extents <=
+// kMaxElements (so that no stride overflows either). A scalar has rank 0 and one element.
 class Shape {
  public:
   Shape() = default;

@@ -44,7 +44,8 @@ absl::Status Internal(const Parts&... parts) {
   return absl::InternalError(Concat(parts...));
 }
 
-// The same status with `prefix` before its message; OK stays OK.
+// The same status (code, payloads) with `prefix`, verbatim, before its message; OK stays OK:
+// Annotate(status, "model.cc:42: ").
 absl::Status Annotate(const absl::Status& status, const std::string& prefix);
 inline std::string Message(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());

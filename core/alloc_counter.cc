@@ -1,0 +1,7 @@
+#include "halftone/core/alloc_counter.h"
+
+namespace halftone::internal {
+
+constinit thread_local AllocationState allocation_state;
+
+}  // namespace halftone::internal

@@ -1,0 +1,79 @@
+#include "halftone/core/allocator.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+
+#include "halftone/core/alloc_counter.h"
+
+namespace halftone {
+namespace {
+
+std::atomic<int64_t> g_allocations{0};
+std::atomic<int64_t> g_live_bytes{0};
+std::atomic<int64_t> g_peak_bytes{0};
+std::atomic<int64_t> g_limit_bytes{0};
+
+// Adds `bytes` to the live bytes unless that would pass the limit.
+bool Reserve(int64_t bytes) {
+  int64_t live = g_live_bytes.load(std::memory_order_relaxed);
+  const int64_t limit = g_limit_bytes.load(std::memory_order_relaxed);
+  do {
+    if (limit > 0 && bytes > limit - live) return false;
+  } while (!g_live_bytes.compare_exchange_weak(live, live + bytes, std::memory_order_relaxed));
+  return true;
+}
+
+void Release(int64_t bytes) { g_live_bytes.fetch_sub(bytes, std::memory_order_relaxed); }
+
+void RaisePeak() {
+  const int64_t live = g_live_bytes.load(std::memory_order_relaxed);
+  int64_t peak = g_peak_bytes.load(std::memory_order_relaxed);
+  while (live > peak &&
+         !g_peak_bytes.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t bytes) {
+  // Half of the address space: rounding up and adding to the live bytes cannot overflow.
+  constexpr auto kMaxBytes = static_cast<size_t>(std::numeric_limits<int64_t>::max() / 2);
+  if (bytes > kMaxBytes) {
+    return ResourceExhausted("cannot allocate ", bytes, " bytes; expected at most ", kMaxBytes);
+  }
+  const auto counted = static_cast<int64_t>(bytes);
+  if (!Reserve(counted)) {
+    return ResourceExhausted("cannot allocate ", bytes, " bytes: ", BufferStats().live_bytes,
+                             " are live and the limit is ",
+                             g_limit_bytes.load(std::memory_order_relaxed));
+  }
+  // aligned_alloc wants a multiple of the alignment; an empty buffer still has an address.
+  const size_t lines = (bytes + kBufferAlignment - 1) / kBufferAlignment;
+  void* data = std::aligned_alloc(kBufferAlignment, (lines == 0 ? 1 : lines) * kBufferAlignment);
+  if (data == nullptr) {
+    Release(counted);
+    return ResourceExhausted("cannot allocate ", bytes, " bytes: the system has no more memory");
+  }
+  NoteAllocation();
+  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  RaisePeak();
+  return std::shared_ptr<Buffer>(new Buffer(data, bytes));
+}
+
+Buffer::~Buffer() {
+  std::free(data_);
+  Release(static_cast<int64_t>(size_));
+}
+
+AllocatorStats BufferStats() {
+  AllocatorStats stats;
+  stats.allocations = g_allocations.load(std::memory_order_relaxed);
+  stats.live_bytes = g_live_bytes.load(std::memory_order_relaxed);
+  stats.peak_bytes = g_peak_bytes.load(std::memory_order_relaxed);
+  return stats;
+}
+
+void SetBufferLimit(int64_t bytes) { g_limit_bytes.store(bytes, std::memory_order_relaxed); }
+
+}  // namespace halftone
