@@ -1,0 +1,45 @@
+// What this CPU and its operating system can run.
+#pragma once
+
+#include <string>
+
+#include "halftone/core/status.h"
+
+namespace halftone {
+
+// Instruction sets that our own kernels are compiled for, in order.
+enum class SimdLevel { kScalar, kAvx2, kAvx512 };
+
+struct CpuFeatures {
+  bool avx2 = false;
+  bool fma = false;
+  bool f16c = false;
+  bool avx512f = false;
+  bool avx512bw = false;
+  bool avx512vl = false;
+  bool avx512dq = false;
+  bool avx512_bf16 = false;
+  bool amx_bf16 = false;
+
+  // kAvx512 needs F, BW, VL and DQ beside all of kAvx2, which needs AVX2, FMA and F16C.
+  SimdLevel level() const;
+  // "avx2 fma f16c", or "scalar" if there is none: for logs and the benchmark tables.
+  std::string ToString() const;
+
+  // Features of the processor whose register state the operating system saves.
+  static CpuFeatures Detect();
+  // Detect() once per process, limited by the environment variable HALFTONE_SIMD (see LimitSimd). A
+  // value that LimitSimd refuses is reported on standard error and ignored: a typing error must not
+  // end a program, and must not pass unseen.
+  static const CpuFeatures& Get();
+};
+
+// Removes from `features` what `name` excludes: "scalar" leaves none, "avx2" those up to AVX2, FMA
+// and F16C, "avx512" all. Rules our own kernels; oneDNN obeys ONEDNN_MAX_CPU_ISA instead. Errors:
+// InvalidArgument for another name, FailedPrecondition for a level that `features` lacks;
+// `features` is then unchanged.
+absl::Status LimitSimd(const std::string& name, CpuFeatures* features);
+
+const char* Name(SimdLevel level);
+
+}  // namespace halftone
