@@ -55,7 +55,7 @@ struct OpCase {
   bool channels_last = false;
 };
 
-// All cases of all tables.
+// All cases of all tables. Defined by the generated list.
 const std::vector<OpCase>& AllOpCases();
 
 // A graph of one node: inputs x0.., the op, its outputs as graph outputs. `dtype` replaces the f32

@@ -1,0 +1,210 @@
+#include "halftone/tests/meta/tree_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace halftone::meta {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What each layer may include besides itself. The order is from low to high; a layer that is not
+// listed for another is forbidden to it. passes use optim (an optimizer rule builds nodes); the
+// kernel folders share code through kernels/ and never include each other.
+struct Layer {
+  std::string_view folder;
+  std::vector<std::string_view> may_include;
+};
+
+const std::vector<Layer>& Layers() {
+  static const auto* const layers = new std::vector<Layer>{
+      {"core", {}},
+      {"proto", {}},
+      {"graph/ir", {"core", "proto"}},
+      {"graph/ops", {"core", "graph/ir"}},
+      {"optim", {"core", "proto", "graph/ir", "graph/ops"}},
+      {"passes", {"core", "proto", "graph/ir", "graph/ops", "optim"}},
+      {"kernels", {"core", "graph/ir", "graph/ops"}},
+      {"kernels/reference", {"core", "graph/ir", "graph/ops", "kernels"}},
+      {"kernels/cpu", {"core", "graph/ir", "graph/ops", "kernels"}},
+      {"kernels/cuda", {"core", "graph/ir", "graph/ops", "kernels"}},
+      {"graph/runtime",
+       {"core", "proto", "graph/ir", "graph/ops", "optim", "passes", "kernels", "kernels/cpu",
+        "kernels/reference", "kernels/cuda"}},
+      {"graph/nn",
+       {"core", "proto", "graph/ir", "graph/ops", "optim", "passes", "kernels", "graph/runtime"}},
+  };
+  return *layers;
+}
+
+// Library headers that cost every includer seconds, or tie it to a library, stay in sources.
+constexpr std::array kSourceOnlyHeaders = {"dnnl",     "oneapi/dnnl",    "hwy/", "google/protobuf",
+                                           "iostream", "halftone/proto/"};
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+bool StartsWith(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+bool IsHeader(std::string_view path) { return EndsWith(path, ".h") || EndsWith(path, ".cuh"); }
+
+bool IsCode(std::string_view path) {
+  return IsHeader(path) || EndsWith(path, ".cc") || EndsWith(path, ".cu");
+}
+
+bool IsChecked(std::string_view path) {
+  return IsCode(path) || EndsWith(path, ".proto") || EndsWith(path, ".py") ||
+         EndsWith(path, ".pyi") || EndsWith(path, ".md") || EndsWith(path, ".cmake") ||
+         EndsWith(path, "CMakeLists.txt");
+}
+
+std::vector<std::string_view> Lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+// The name inside `#include "name"` or `#include <name>`, with its opening delimiter; "" otherwise.
+std::string_view IncludedName(std::string_view line) {
+  const auto skip_blanks = [&line] {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  };
+  skip_blanks();
+  if (!StartsWith(line, "#")) return {};
+  line.remove_prefix(1);
+  skip_blanks();
+  if (!StartsWith(line, "include")) return {};
+  line.remove_prefix(7);
+  skip_blanks();
+  if (line.empty() || (line[0] != '"' && line[0] != '<')) return {};
+  const size_t end = line.find(line[0] == '"' ? '"' : '>', 1);
+  return end == std::string_view::npos ? std::string_view() : line.substr(0, end);
+}
+
+std::string At(const SourceFile& file, size_t line, const std::string& what) {
+  return file.path + ":" + std::to_string(line) + ": " + what;
+}
+
+std::string Folder(const std::string& path) {
+  return fs::path(path).parent_path().generic_string();
+}
+
+}  // namespace
+
+std::vector<SourceFile> ReadTree(const fs::path& root) {
+  std::vector<SourceFile> files;
+  for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator();
+       ++it) {
+    const std::string name = it->path().filename().string();
+    if (it->is_directory()) {
+      const bool skip =
+          name[0] == '.' || name == "build" || fs::exists(it->path() / "CMakeCache.txt");
+      if (skip) it.disable_recursion_pending();
+      continue;
+    }
+    const std::string path = it->path().lexically_relative(root).generic_string();
+    if (!it->is_regular_file() || !IsChecked(path)) continue;
+    std::ostringstream text;
+    text << std::ifstream(it->path(), std::ios::binary).rdbuf();
+    files.push_back({path, text.str()});
+  }
+  std::sort(files.begin(), files.end(),
+            [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  return files;
+}
+
+std::string_view LayerOf(std::string_view path) {
+  std::string_view best;
+  for (const Layer& layer : Layers()) {
+    if (StartsWith(path, std::string(layer.folder) + "/") && layer.folder.size() > best.size()) {
+      best = layer.folder;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> CheckIncludes(const SourceFile& file) {
+  std::vector<std::string> bad;
+  if (!IsCode(file.path)) return bad;
+  const std::string_view from = LayerOf(file.path);
+  const bool is_test = StartsWith(file.path, "tests/");
+  const bool light =
+      IsHeader(file.path) && !is_test && from != "kernels/cpu" && from != "kernels/cuda";
+  const std::vector<std::string_view> lines = Lines(file.text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view included = IncludedName(lines[i]);
+    if (included.empty()) continue;
+    const std::string name(included.substr(1));
+    if (light) {
+      for (const char* heavy : kSourceOnlyHeaders) {
+        if (StartsWith(name, heavy)) bad.push_back(At(file, i + 1, name + " belongs in a source"));
+      }
+    }
+    if (included[0] != '"') continue;
+    if (name.find('/') == std::string::npos && !StartsWith(name, "dnnl")) {
+      bad.push_back(At(file, i + 1, name + " needs its full name, \"halftone/<folder>/...\""));
+    }
+    if (name.find("..") != std::string::npos) {
+      bad.push_back(At(file, i + 1, name + " leaves its folder by '..'"));
+    }
+    if (!StartsWith(name, "halftone/")) continue;
+    const std::string target = name.substr(9);
+    if (StartsWith(target, "tests/") && !is_test) {
+      bad.push_back(At(file, i + 1, name + " is part of the tests"));
+    }
+    if (from.empty()) continue;
+    const std::string_view to = LayerOf(target);
+    const auto layer = std::find_if(Layers().begin(), Layers().end(),
+                                    [from](const Layer& l) { return l.folder == from; });
+    const auto& allowed = layer->may_include;
+    if (to != from && std::find(allowed.begin(), allowed.end(), to) == allowed.end()) {
+      bad.push_back(At(file, i + 1, std::string(from) + " must not include " + name));
+    }
+  }
+  return bad;
+}
+
+std::vector<std::string> CheckPragmaOnce(const SourceFile& file) {
+  if (!IsHeader(file.path) || file.text.find("HWY_TARGET_TOGGLE") != std::string::npos) return {};
+  const std::vector<std::string_view> lines = Lines(file.text);
+  if (std::find(lines.begin(), lines.end(), "#pragma once") != lines.end()) return {};
+  return {At(file, 1, "no #pragma once")};
+}
+
+std::vector<std::string> CheckLength(const SourceFile& file) {
+  const size_t lines = Lines(file.text).size();
+  const size_t limit = EndsWith(file.path, "README.md") && file.path != "README.md"
+                           ? size_t{kMaxReadmeLines}
+                           : size_t{kMaxLines};
+  if (lines <= limit) return {};
+  return {At(file, lines, "over " + std::to_string(limit) + " lines")};
+}
+
+std::vector<std::string> CheckReadmes(const std::vector<SourceFile>& files) {
+  std::set<std::string> documented;
+  std::set<std::string> needed;
+  for (const SourceFile& file : files) {
+    const std::string folder = Folder(file.path);
+    if (EndsWith(file.path, "README.md")) documented.insert(folder);
+    if (EndsWith(file.path, ".md")) continue;
+    needed.insert(StartsWith(file.path, "tests/") ? "tests" : folder);
+  }
+  std::vector<std::string> bad;
+  for (const std::string& folder : needed) {
+    if (documented.count(folder) == 0) bad.push_back(folder + ":1: no README.md");
+  }
+  return bad;
+}
+
+}  // namespace halftone::meta

@@ -1,0 +1,41 @@
+// Rules of the source tree that a compiler does not check. Each function returns one line per
+// violation, "path:line: what", and nothing for a clean file, so that a test can print them all.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halftone::meta {
+
+// A text file below the source root; `path` is relative to the root and uses '/'.
+struct SourceFile {
+  std::string path;
+  std::string text;
+};
+
+// All source, header, proto, Python, CMake and Markdown files below `root`. Skips hidden
+// directories and build trees (directories with a CMakeCache.txt, and `build`).
+std::vector<SourceFile> ReadTree(const std::filesystem::path& root);
+
+// The layer that owns `path` ("kernels/cpu" for kernels/cpu/matmul.cc), or "" for none.
+std::string_view LayerOf(std::string_view path);
+
+// Includes point down the layers, nothing outside tests/ includes tests, headers stay light (no
+// library headers of oneDNN, Highway, protobuf; no <iostream>), own files are named "halftone/...".
+std::vector<std::string> CheckIncludes(const SourceFile& file);
+
+// Headers carry `#pragma once`, except Highway headers that are included once per target.
+std::vector<std::string> CheckPragmaOnce(const SourceFile& file);
+
+// No file over kMaxLines lines, no README over kMaxReadmeLines.
+std::vector<std::string> CheckLength(const SourceFile& file);
+
+// Every folder with sources outside tests/ has a README.md; tests/ has one for all its folders.
+std::vector<std::string> CheckReadmes(const std::vector<SourceFile>& files);
+
+inline constexpr int kMaxLines = 600;
+inline constexpr int kMaxReadmeLines = 80;
+
+}  // namespace halftone::meta

@@ -1,0 +1,141 @@
+// The rules hold for the tree, and each rule sees a planted violation.
+#include "halftone/tests/meta/tree_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace halftone::meta {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Bad = std::vector<std::string>;
+
+const std::vector<SourceFile>& Tree() {
+  static const auto* const files = new std::vector<SourceFile>(ReadTree(HALFTONE_SOURCE_DIR));
+  return *files;
+}
+
+template <typename Check>
+Bad Everywhere(Check check) {
+  Bad all;
+  for (const SourceFile& file : Tree()) {
+    for (std::string& line : check(file)) all.push_back(std::move(line));
+  }
+  return all;
+}
+
+Bad Includes(const std::string& path, const std::string& text) {
+  return CheckIncludes({path, text});
+}
+
+TEST(Tree, IsReadFromTheSourceRoot) {
+  std::vector<std::string> paths;
+  for (const SourceFile& file : Tree()) paths.push_back(file.path);
+  EXPECT_THAT(paths, ::testing::IsSupersetOf({"CMakeLists.txt", "tests/meta/tree_rules.cc"}));
+  EXPECT_THAT(paths, ::testing::Not(::testing::Contains(::testing::StartsWith("build/"))));
+}
+
+TEST(Tree, IncludesPointDownTheLayers) { EXPECT_THAT(Everywhere(CheckIncludes), IsEmpty()); }
+
+TEST(Tree, HeadersAreIncludedOnce) { EXPECT_THAT(Everywhere(CheckPragmaOnce), IsEmpty()); }
+
+TEST(Tree, FilesAreShort) { EXPECT_THAT(Everywhere(CheckLength), IsEmpty()); }
+
+TEST(Tree, FoldersHaveReadmes) { EXPECT_THAT(CheckReadmes(Tree()), IsEmpty()); }
+
+TEST(LayerOf, LongestFolderWins) {
+  EXPECT_EQ(LayerOf("kernels/registry.h"), "kernels");
+  EXPECT_EQ(LayerOf("kernels/cpu/matmul.cc"), "kernels/cpu");
+  EXPECT_EQ(LayerOf("core/io/idx.h"), "core");
+  EXPECT_EQ(LayerOf("corex/a.h"), "");
+  EXPECT_EQ(LayerOf("halftone.h"), "");
+}
+
+TEST(CheckIncludes, AllowsDownwardAndOwnLayer) {
+  EXPECT_THAT(Includes("passes/cse.cc",
+                       "#include \"halftone/passes/cse.h\"\n"
+                       "#include \"halftone/graph/ir/graph.h\"\n"
+                       "#include \"absl/status/status.h\"\n#include <vector>\n"),
+              IsEmpty());
+  EXPECT_THAT(Includes("examples/a.cc", "#include \"halftone/halftone.h\"\n"), IsEmpty());
+  EXPECT_THAT(Includes("tests/ops/a_test.cc", "#include \"halftone/tests/support/near.h\"\n"),
+              IsEmpty());
+}
+
+TEST(CheckIncludes, SeesUpwardInclude) {
+  EXPECT_THAT(Includes("core/a.h", "#pragma once\n#include \"halftone/graph/ir/graph.h\"\n"),
+              ElementsAre("core/a.h:2: core must not include halftone/graph/ir/graph.h"));
+  EXPECT_THAT(Includes("graph/ir/a.cc", "#  include \"halftone/graph/ops/util.h\"\n"),
+              ElementsAre("graph/ir/a.cc:1: graph/ir must not include halftone/graph/ops/util.h"));
+  EXPECT_THAT(Includes("core/a.cc", "#include \"halftone/halftone.h\"\n"),
+              ElementsAre("core/a.cc:1: core must not include halftone/halftone.h"));
+}
+
+TEST(CheckIncludes, SeesSidewaysInclude) {
+  EXPECT_THAT(Includes("passes/a.cc", "#include \"halftone/kernels/registry.h\"\n"),
+              ElementsAre("passes/a.cc:1: passes must not include halftone/kernels/registry.h"));
+  EXPECT_THAT(
+      Includes("kernels/cpu/a.cc", "#include \"halftone/kernels/reference/loop.h\"\n"),
+      ElementsAre(
+          "kernels/cpu/a.cc:1: kernels/cpu must not include halftone/kernels/reference/loop.h"));
+}
+
+TEST(CheckIncludes, SeesTestsIncludedFromOutside) {
+  EXPECT_THAT(Includes("tools/a.cc", "#include \"halftone/tests/support/near.h\"\n"),
+              ElementsAre("tools/a.cc:1: halftone/tests/support/near.h is part of the tests"));
+}
+
+TEST(CheckIncludes, SeesLibraryInHeaderButNotInSource) {
+  EXPECT_THAT(
+      Includes("graph/ir/a.h", "#include <iostream>\n#include \"halftone/proto/graph.pb.h\"\n"),
+      ElementsAre("graph/ir/a.h:1: iostream belongs in a source",
+                  "graph/ir/a.h:2: halftone/proto/graph.pb.h belongs in a source"));
+  EXPECT_THAT(Includes("kernels/a.h", "#include \"dnnl.h\"\n#include \"hwy/highway.h\"\n"),
+              ElementsAre("kernels/a.h:1: dnnl.h belongs in a source",
+                          "kernels/a.h:2: hwy/highway.h belongs in a source"));
+  EXPECT_THAT(Includes("kernels/cpu/a.h", "#include \"hwy/highway.h\"\n"), IsEmpty());
+  EXPECT_THAT(Includes("graph/ir/a.cc", "#include \"halftone/proto/graph.pb.h\"\n"), IsEmpty());
+}
+
+TEST(CheckIncludes, SeesShortNames) {
+  EXPECT_THAT(Includes("core/a.cc", "#include \"a.h\"\n"),
+              ElementsAre("core/a.cc:1: a.h needs its full name, \"halftone/<folder>/...\""));
+  EXPECT_THAT(Includes("core/io/a.cc", "#include \"../a.h\"\n"),
+              ElementsAre("core/io/a.cc:1: ../a.h leaves its folder by '..'"));
+}
+
+TEST(CheckIncludes, IgnoresOtherFiles) {
+  EXPECT_THAT(Includes("docs/a.md", "#include \"a.h\"\n"), IsEmpty());
+}
+
+TEST(CheckPragmaOnce, SeesMissingPragma) {
+  EXPECT_THAT(CheckPragmaOnce({"core/a.h", "int A();\n"}),
+              ElementsAre("core/a.h:1: no #pragma once"));
+  EXPECT_THAT(CheckPragmaOnce({"core/a.h", "// why\n#pragma once\n"}), IsEmpty());
+  EXPECT_THAT(CheckPragmaOnce({"core/a.cc", "int A();\n"}), IsEmpty());
+}
+
+TEST(CheckLength, SeesTheFirstLineTooMany) {
+  std::string text;
+  for (int i = 0; i < kMaxLines; ++i) text += "x\n";
+  EXPECT_THAT(CheckLength({"core/a.cc", text}), IsEmpty());
+  EXPECT_THAT(CheckLength({"core/a.cc", text + "x\n"}),
+              ElementsAre("core/a.cc:601: over 600 lines"));
+  EXPECT_THAT(CheckLength({"core/README.md", text}),
+              ElementsAre("core/README.md:600: over 80 lines"));
+  EXPECT_THAT(CheckLength({"README.md", text}), IsEmpty());
+}
+
+TEST(CheckReadmes, SeesFolderWithout) {
+  const std::vector<SourceFile> files = {
+      {"README.md", ""},    {"CMakeLists.txt", ""},  {"core/a.cc", ""},     {"core/README.md", ""},
+      {"core/io/b.cc", ""}, {"tests/README.md", ""}, {"tests/io/c.cc", ""}, {"docs/d.md", ""}};
+  EXPECT_THAT(CheckReadmes(files), ElementsAre("core/io:1: no README.md"));
+}
+
+}  // namespace
+}  // namespace halftone::meta
