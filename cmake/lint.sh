@@ -20,4 +20,6 @@ if ((${#files[@]} == 0)); then
   echo "lint: no files"
   exit 0
 fi
-printf '%s\0' "${files[@]}" | xargs -0 -P "$jobs" -n 4 clang-tidy-16 --quiet -p "$build"
+printf '%s\0' "${files[@]}" | xargs -0 -P "$jobs" -n 4 clang-tidy-16 --quiet -p "$build" \
+  2> >(grep -v ' warnings\? generated\.$' >&2)
+echo "lint: ${#files[@]} files"

@@ -27,7 +27,7 @@ void UseNumThreads();
 // number of threads, so a reduction that must not depend on it has to fix its own blocks.
 // Requires: grain > 0; fn does not throw.
 template <typename Fn>
-void ParallelFor(int64_t begin, int64_t end, int64_t grain, const Fn& fn) {
+void ParallelFor(int64_t begin, int64_t end, [[maybe_unused]] int64_t grain, const Fn& fn) {
   if (begin >= end) return;
 #ifdef _OPENMP
   if (end - begin > grain && omp_in_parallel() == 0) {
