@@ -1,0 +1,136 @@
+// allocator.h and alloc_counter.h.
+#include "halftone/core/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "halftone/core/alloc_counter.h"
+#include "halftone/tests/support/allocation_hook.h"
+
+namespace halftone {
+namespace {
+
+TEST(BufferTest, AlignedAndWritable) {
+  for (const size_t size : {0, 1, 63, 64, 65, 4097}) {
+    const std::shared_ptr<Buffer> buffer = *Buffer::Allocate(size);
+    EXPECT_EQ(buffer->size(), size);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % kBufferAlignment, 0u);
+    std::memset(buffer->data(), 1, size);
+  }
+}
+
+TEST(BufferTest, StatsFollowLiveAndPeak) {
+  const AllocatorStats before = BufferStats();
+  {
+    const auto a = *Buffer::Allocate(1000);
+    auto b = *Buffer::Allocate(500);
+    EXPECT_EQ(BufferStats().live_bytes, before.live_bytes + 1500);
+    EXPECT_EQ(BufferStats().allocations, before.allocations + 2);
+    EXPECT_GE(BufferStats().peak_bytes, before.live_bytes + 1500);
+    b.reset();
+    EXPECT_EQ(BufferStats().live_bytes, before.live_bytes + 1000);
+  }
+  EXPECT_EQ(BufferStats().live_bytes, before.live_bytes);
+  EXPECT_GE(BufferStats().peak_bytes, before.live_bytes + 1500);
+}
+
+TEST(BufferTest, StatsAreThreadSafe) {
+  const AllocatorStats before = BufferStats();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 1000; ++i) EXPECT_TRUE(Buffer::Allocate(64).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(BufferStats().live_bytes, before.live_bytes);
+  EXPECT_EQ(BufferStats().allocations, before.allocations + 4000);
+}
+
+TEST(BufferTest, LimitRefusesWithTheNumbers) {
+  const int64_t live = BufferStats().live_bytes;
+  SetBufferLimit(live + 1000);
+  {
+    const auto fits = Buffer::Allocate(1000);
+    EXPECT_TRUE(fits.ok());
+    const absl::Status status = Buffer::Allocate(1).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(Message(status), Concat("cannot allocate 1 bytes: ", live + 1000,
+                                      " are live and the limit is ", live + 1000));
+    EXPECT_EQ(BufferStats().live_bytes, live + 1000);
+  }
+  EXPECT_TRUE(Buffer::Allocate(1).ok());
+  SetBufferLimit(0);
+  EXPECT_TRUE(Buffer::Allocate(2000).ok());
+}
+
+TEST(BufferTest, ImpossibleSizes) {
+  const AllocatorStats before = BufferStats();
+  const absl::Status status = Buffer::Allocate(std::numeric_limits<size_t>::max()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(status),
+            "cannot allocate 18446744073709551615 bytes; expected at most 4611686018427387903");
+  EXPECT_EQ(BufferStats().live_bytes, before.live_bytes);
+  EXPECT_EQ(BufferStats().allocations, before.allocations);
+}
+
+TEST(AllocationCounterTest, CountsNotesOfThisThread) {
+  const AllocationCounter counter;
+  NoteAllocation();
+  std::thread([] {
+    for (int i = 0; i < 100; ++i) NoteAllocation();
+  }).join();
+  // Starting a thread itself allocates here: a handful, not 101.
+  EXPECT_GE(counter.count(), 1);
+  EXPECT_LT(counter.count(), 50);
+  EXPECT_EQ(counter.paused_count(), 0);
+}
+
+TEST(AllocationCounterTest, PauseNestsAndCountsApart) {
+  const AllocationCounter counter;
+  {
+    const AllocationPause outer;
+    NoteAllocation();
+    {
+      const AllocationPause inner;
+      NoteAllocation();
+    }
+    NoteAllocation();
+  }
+  NoteAllocation();
+  EXPECT_EQ(counter.count(), 1);
+  EXPECT_EQ(counter.paused_count(), 3);
+}
+
+TEST(AllocationCounterTest, BuffersCount) {
+  const AllocationCounter counter;
+  EXPECT_TRUE(Buffer::Allocate(8).ok());
+  EXPECT_GE(counter.count(), 1);
+}
+
+TEST(AllocationCounterTest, HookCountsOperatorNew) {
+  if (!testing::AllocationHookInstalled()) GTEST_SKIP() << "the sanitizer owns operator new";
+  const AllocationCounter counter;
+  {
+    std::vector<int> values(100);
+    EXPECT_EQ(counter.count(), 1);
+    const AllocationPause pause;
+    values.resize(1000);
+    EXPECT_EQ(counter.count(), 1);
+    EXPECT_EQ(counter.paused_count(), 1);
+  }
+  struct alignas(128) Wide {
+    char bytes[128];
+  };
+  const std::vector<Wide> wide(2);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(wide.data()) % 128, 0u);
+  EXPECT_EQ(counter.count(), 2);
+}
+
+}  // namespace
+}  // namespace halftone
