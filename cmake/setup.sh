@@ -11,7 +11,8 @@ fi
 
 wanted=()
 for group in "$@"; do
-  mapfile -t -O "${#wanted[@]}" wanted < <(awk -v g="$group" '$1 == g { print $2 }' packages.txt)
+  # No process substitution: /dev/fd needs /proc, which a bare chroot may lack.
+  wanted+=($(awk -v g="$group" '$1 == g { print $2 }' packages.txt))
 done
 missing=()
 for package in "${wanted[@]}"; do
