@@ -1,0 +1,23 @@
+#include "halftone/kernels/cpu/simd_targets.h"
+// Highway reads the macro that the line above defines.
+#include <hwy/highway.h>
+
+namespace halftone::kernels {
+
+void ForceSimdLevel(SimdLevel level) {
+  int64_t targets = HWY_EMU128 | HWY_SCALAR;
+  if (level >= SimdLevel::kAvx2) targets |= HWY_AVX2;
+  if (level >= SimdLevel::kAvx512) targets |= HWY_AVX3;
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(targets);
+}
+
+void InitSimdDispatch() {
+  static const bool once = [] {
+    ForceSimdLevel(CpuFeatures::Get().level());
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace halftone::kernels
