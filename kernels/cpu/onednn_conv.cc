@@ -53,7 +53,7 @@ ir::ValueType Typed(const ir::Node& node, DType dtype, ir::Layout layout) {
 
 absl::Status Missing() { return Unimplemented("library has no convolution for these operands"); }
 
-absl::StatusOr<std::unique_ptr<Kernel>> CreateForward(const ir::Node& node) {
+absl::StatusOr<std::unique_ptr<Kernel>> CreateConvForward(const ir::Node& node) {
   const Problem p(node.attrs(), node.input_type(0), node.input_type(1), node.output_type());
   SequenceBuilder sequence;
   dnnl::convolution_forward::primitive_desc pd;
@@ -123,7 +123,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateGradWeight(const ir::Node& node) {
 }  // namespace onednn
 
 void Register_cpu_onednn_conv(KernelRegistry& r) {
-  onednn::AddCandidate(r, "conv2d", nullptr, onednn::CreateForward);
+  onednn::AddCandidate(r, "conv2d", nullptr, onednn::CreateConvForward);
   onednn::AddCandidate(r, "conv2d_grad_input", nullptr, onednn::CreateGradInput);
   onednn::AddCandidate(r, "conv2d_grad_weight", nullptr, onednn::CreateGradWeight);
   for (const char* op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight"}) AddWidened(r, op);

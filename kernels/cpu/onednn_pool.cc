@@ -38,7 +38,7 @@ dnnl::pooling_forward::primitive_desc ForwardDesc(const ir::Node& node, const me
   return dnnl::pooling_forward::primitive_desc(desc, UserScratchpad(), Engine(), true);
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> CreateForward(const ir::Node& node) {
+absl::StatusOr<std::unique_ptr<Kernel>> CreatePoolForward(const ir::Node& node) {
   const memory::desc x = DescOf(node.input_type(0)), y = DescOf(node.output_type());
   const auto pd = ForwardDesc(node, x, y);
   if (!pd) return Unimplemented("library has no pooling for this operand");
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateForward(const ir::Node& node) {
   return sequence.Build();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> CreateBackward(const ir::Node& node) {
+absl::StatusOr<std::unique_ptr<Kernel>> CreatePoolBackward(const ir::Node& node) {
   const memory::desc dy = DescOf(node.input_type(0)), dx = DescOf(node.output_type());
   const auto hint = ForwardDesc(node, dx, dy);
   if (!hint) return Unimplemented("library has no pooling for this operand");
@@ -76,13 +76,13 @@ void Register_cpu_onednn_pool(KernelRegistry& r) {
       [](const ir::Node& node) {
         return onednn::CheckNoOverhang(node, node.input_type(0).shape, node.output_type().shape);
       },
-      onednn::CreateForward);
+      onednn::CreatePoolForward);
   onednn::AddCandidate(
       r, "avg_pool2d_grad",
       [](const ir::Node& node) {
         return onednn::CheckNoOverhang(node, node.output_type().shape, node.input_type(0).shape);
       },
-      onednn::CreateBackward);
+      onednn::CreatePoolBackward);
   AddWidened(r, "avg_pool2d");
   AddWidened(r, "avg_pool2d_grad");
 }

@@ -20,7 +20,7 @@ typename Forward::primitive_desc ForwardDesc(const ir::Node& node) {
 }
 
 template <typename Forward>
-absl::StatusOr<std::unique_ptr<Kernel>> CreateForward(const ir::Node& node) {
+absl::StatusOr<std::unique_ptr<Kernel>> CreateSoftmaxForward(const ir::Node& node) {
   const auto pd = ForwardDesc<Forward>(node);
   if (!pd) return Unimplemented("library has no softmax for this operand");
   SequenceBuilder sequence;
@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateForward(const ir::Node& node) {
 }
 
 template <typename Forward, typename Backward>
-absl::StatusOr<std::unique_ptr<Kernel>> CreateBackward(const ir::Node& node) {
+absl::StatusOr<std::unique_ptr<Kernel>> CreateSoftmaxBackward(const ir::Node& node) {
   const auto hint = ForwardDesc<Forward>(node);
   if (!hint) return Unimplemented("library has no softmax for this operand");
   const dnnl::memory::desc y = DescOf(node.input_type(0)), dy = DescOf(node.input_type(1));
@@ -59,13 +59,14 @@ absl::Status NeedsRank(const ir::Node& node) {
 void Register_cpu_onednn_softmax(KernelRegistry& r) {
   using dnnl::logsoftmax_backward, dnnl::logsoftmax_forward, dnnl::softmax_backward,
       dnnl::softmax_forward;
-  onednn::AddCandidate(r, "softmax", onednn::NeedsRank, onednn::CreateForward<softmax_forward>);
+  onednn::AddCandidate(r, "softmax", onednn::NeedsRank,
+                       onednn::CreateSoftmaxForward<softmax_forward>);
   onednn::AddCandidate(r, "softmax_grad", onednn::NeedsRank,
-                       onednn::CreateBackward<softmax_forward, softmax_backward>);
+                       onednn::CreateSoftmaxBackward<softmax_forward, softmax_backward>);
   onednn::AddCandidate(r, "log_softmax", onednn::NeedsRank,
-                       onednn::CreateForward<logsoftmax_forward>);
+                       onednn::CreateSoftmaxForward<logsoftmax_forward>);
   onednn::AddCandidate(r, "log_softmax_grad", onednn::NeedsRank,
-                       onednn::CreateBackward<logsoftmax_forward, logsoftmax_backward>);
+                       onednn::CreateSoftmaxBackward<logsoftmax_forward, logsoftmax_backward>);
   for (const char* op : {"softmax", "softmax_grad", "log_softmax", "log_softmax_grad"})
     AddWidened(r, op);
 }
