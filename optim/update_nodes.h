@@ -1,0 +1,24 @@
+// The scalar nodes around an optimizer update: learning rate, inverse loss scale, clip coefficient.
+// Passes put them into the graph; kernels need to know nothing of schedules or scalers.
+#pragma once
+
+#include "halftone/graph/ir/builder.h"
+#include "halftone/optim/lr_schedule.h"
+
+namespace halftone::optim {
+
+// The learning rate of the step about to be applied. Computed in f64, so that pow and cos of a long
+// run stay exact to the last bit of f32.
+// Dtypes: base_lr f32[], applied_steps i64[] -> f32[].
+ir::Expr LearningRateNodes(const LRSchedule& schedule, ir::Expr base_lr, ir::Expr applied_steps);
+
+// f32(1 / f64(scale)): exact for powers of two down to 2^-127.
+// Dtypes: f32[] -> f32[].
+ir::Expr InverseScaleNodes(ir::Expr scale);
+
+// min(1, max_norm / (norm + 1e-6)) where the norm is finite, else 1: a non-finite norm would turn
+// every gradient into NaN or zero, and the step is skipped or reported instead.
+// Dtypes: norm f32[], finite bool[] -> f32[]. Source: torch.nn.utils.clip_grad_norm_.
+ir::Expr ClipCoefficientNodes(ir::Expr norm, ir::Expr finite, double max_norm);
+
+}  // namespace halftone::optim

@@ -1,0 +1,30 @@
+// The rule table: which update op a rule uses and which state each parameter carries. Adding an
+// optimizer is an update op, a row here and an option struct.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "halftone/core/status.h"
+#include "halftone/graph/ir/attribute.h"
+
+namespace halftone::optim {
+
+struct UpdateRule {
+  std::string op;                  // "sgd_update"
+  std::vector<std::string> slots;  // state of a parameter, in input order: "momentum_buffer"
+  ir::Attributes attrs;            // of the update op
+};
+
+// The rule of an `optimizer` marker. Errors: InvalidArgument for an unknown rule, listing the known
+// ones.
+absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker);
+
+// Names of the variables that hold an optimizer's state.
+std::string LearningRateVariable(const std::string& optimizer);    // "optimizer0.lr"
+std::string AppliedStepsVariable(const std::string& optimizer);    // i64[]
+std::string FirstNonFiniteVariable(const std::string& optimizer);  // i32[]
+std::string SlotVariable(const std::string& optimizer, const std::string& parameter,
+                         const std::string& slot);  // "optimizer0.fc1.weight.exp_avg"
+
+}  // namespace halftone::optim
