@@ -1,0 +1,40 @@
+// What the hwy_*.cc files share on the host side: registration of "cpu:simd:<op>" and the grain of
+// elementwise loops.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "halftone/kernels/cpu/simd_targets.h"
+#include "halftone/kernels/kernel.h"
+
+namespace halftone::kernels {
+
+// Elements per thread below which a parallel region costs more than it saves (0.7 us against about
+// 1 ns an element).
+inline constexpr int64_t kElementwiseGrain = 16384;
+
+using UnaryFn = void (*)(const void* x, void* y, int64_t n);
+using PairFn = void (*)(const void* a, const void* b, void* y, int64_t n);
+
+// Unimplemented unless all operands and results share one layout and one dtype (so that they are
+// flat arrays of equal order).
+absl::Status SameLayouts(const ir::Node& node);
+
+// The general form; `create` runs with the dispatch initialised.
+void AddSimdCandidate(
+    KernelRegistry& r, const std::string& op, ir::DTypeSet dtypes,
+    std::function<absl::Status(const ir::Node&)> supports,
+    std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create);
+
+// K is constructible from the node; f32, f16 and bf16 in input 0.
+template <typename K>
+void AddSimdCandidate(KernelRegistry& r, const std::string& op,
+                      std::function<absl::Status(const ir::Node&)> supports) {
+  AddSimdCandidate(r, op, {DType::kF32, DType::kF16, DType::kBF16}, std::move(supports),
+                   [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+                     return std::unique_ptr<Kernel>(new K(node));
+                   });
+}
+
+}  // namespace halftone::kernels

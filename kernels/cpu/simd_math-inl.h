@@ -1,0 +1,82 @@
+// The overload set that functors-inl.h is written in, for Highway vectors: arithmetic comes from
+// Highway by argument-dependent lookup; here are the constants, selection and transcendental
+// functions, total over all floats (Highway's contrib math leaves NaN, inf and out-of-range
+// arguments undefined). Errors are a few units in the last place.
+#if defined(HALFTONE_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HALFTONE_SIMD_MATH_INL_H_
+#undef HALFTONE_SIMD_MATH_INL_H_
+#else
+#define HALFTONE_SIMD_MATH_INL_H_
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include <limits>
+
+#include "halftone/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace halftone::kernels {
+namespace HWY_NAMESPACE {
+
+using V = F32Vec;
+using M = hn::Mask<F32Tag>;
+
+HWY_INLINE V Splat(float c) { return hn::Set(F32Tag(), c); }
+HWY_INLINE V Select(M condition, V yes, V no) { return hn::IfThenElse(condition, yes, no); }
+
+// Beyond these the result is inf or 0 in f32, subnormals included.
+HWY_INLINE V ExpV(V x) {
+  const V clamped = hn::Min(hn::Max(x, Splat(-104.0f)), Splat(89.0f));
+  V y = hn::Exp(F32Tag(), clamped);
+  y = Select(hn::Gt(x, Splat(88.7228394f)), Splat(std::numeric_limits<float>::infinity()), y);
+  return Select(hn::IsNaN(x), x, y);
+}
+
+HWY_INLINE V LogV(V x) {
+  const float kInf = std::numeric_limits<float>::infinity();
+  const V y = hn::Log(F32Tag(), x);
+  const V edge =
+      Select(hn::Eq(x, Splat(0.0f)), Splat(-kInf),
+             Select(hn::Lt(x, Splat(0.0f)), Splat(std::numeric_limits<float>::quiet_NaN()), x));
+  return Select(hn::And(hn::Gt(x, Splat(0.0f)), hn::Lt(x, Splat(kInf))), y, edge);
+}
+
+HWY_INLINE V TanhV(V x) {
+  const V clamped = hn::Min(hn::Max(x, Splat(-20.0f)), Splat(20.0f));
+  return Select(hn::IsNaN(x), x, hn::Tanh(F32Tag(), clamped));
+}
+
+HWY_INLINE V CosV(V x) { return hn::Cos(F32Tag(), x); }
+
+HWY_INLINE V SigmoidV(V x) { return hn::Div(Splat(1.0f), hn::Add(Splat(1.0f), ExpV(hn::Neg(x)))); }
+
+// erf. For |x| <= 1, x times a polynomial in x^2; above, 1 - exp(-p(|x|)) with p fitted to
+// -log(erfc) on [1, 4]; erf rounds to 1 beyond. Coefficients: weighted least squares on Chebyshev
+// nodes against double-precision erf and erfc, iterated towards equal ripple. Largest error over
+// [-4, 4]: 1.8e-7 relative below 1, 6.3e-8 absolute above.
+HWY_INLINE V ErfV(V x) {
+  const V a = hn::Abs(x);
+  const V t = hn::Mul(x, x);
+  V small = Splat(7.853855640860274e-05f);
+  for (float c : {-0.0008010191959328949f, 0.00518832728266716f, -0.026853810995817184f,
+                  0.1128358542919159f, -0.3761262595653534f, 1.1283791065216064f}) {
+    small = hn::Add(hn::Mul(small, t), Splat(c));
+  }
+  small = hn::Mul(small, x);
+  const V b = hn::Min(a, Splat(4.0f));
+  V p = Splat(2.1686881154892035e-05f);
+  for (float c :
+       {-0.00044133677147328854f, 0.004204563796520233f, -0.025208262726664543f,
+        0.10841858386993408f, 0.6332198977470398f, 1.1295784711837769f, -0.00018804127466864884f}) {
+    p = hn::Add(hn::Mul(p, b), Splat(c));
+  }
+  const V large = hn::CopySign(hn::Sub(Splat(1.0f), hn::Exp(F32Tag(), hn::Neg(p))), x);
+  return Select(hn::IsNaN(x), x, Select(hn::Le(a, Splat(1.0f)), small, large));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace halftone::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // HALFTONE_SIMD_MATH_INL_H_
