@@ -30,6 +30,8 @@ struct Value {
   const ValueType& type() const;
   DType dtype() const { return type().dtype; }
   const Shape& shape() const { return type().shape; }
+  // As in the text form: "%h", "%h#1" for output 1; "poison" if invalid.
+  std::string ToString() const;
   friend bool operator==(const Value&, const Value&) = default;
 };
 
@@ -107,6 +109,7 @@ inline const ValueType& Value::type() const { return node->output_type(index); }
 
 enum class VariableKind : uint8_t { kParameter, kBuffer, kOptimizer, kScaler, kCounter };
 const char* Name(VariableKind kind);  // "parameter", ...
+std::optional<VariableKind> ParseVariableKind(const std::string& name);
 
 // How a variable gets its first value.
 struct Initializer {
@@ -115,6 +118,9 @@ struct Initializer {
   double a = 0;                  // the constant; lower bound; mean
   double b = 0;                  // upper bound; standard deviation
   std::string ToString() const;  // "constant(0)", "uniform(-0.1,0.1)", "normal(0,1)"
+  // Reads what ToString writes. Errors: InvalidArgument (unknown kind, lower > upper, deviation <
+  // 0, NaN).
+  static absl::StatusOr<Initializer> Parse(const std::string& text);
   friend bool operator==(const Initializer&, const Initializer&) = default;
 };
 
@@ -125,7 +131,11 @@ struct Variable {
   VariableKind kind = VariableKind::kParameter;
   bool trainable = true;  // only parameters
   Initializer init;
+  friend bool operator==(const Variable&, const Variable&) = default;
 };
+// The attributes of a `variable` node for `variable`, and back. Errors: InvalidArgument.
+Attributes ToAttributes(const Variable& variable);
+absl::StatusOr<Variable> VariableFromAttributes(const Attributes& attrs);
 
 struct Output {
   std::string name;  // may be empty
@@ -158,7 +168,8 @@ class Graph {
   absl::Status AddVariable(Variable variable);
   void RemoveVariable(const std::string& name);
 
-  // Appends a node without checks (Builder is the checked way). `name_hint` is made unique.
+  // Appends a node without checks (Builder is the checked way). The name is `name_hint`, with other
+  // characters than IsValidName allows replaced by '_', and made unique by _1, _2, ...
   Node* AddNode(const OpRecord* op, std::vector<Value> inputs, Attributes attrs,
                 std::vector<ValueType> outputs, const std::string& name_hint,
                 const std::string& scope);
@@ -172,7 +183,7 @@ class Graph {
   absl::Status Sort();
   Node* FindNode(const std::string& name) const;
 
-  // A hash over everything that Print shows: equal graphs have equal hashes.
+  // A hash over everything that Print shows with default options: equal texts, equal hashes.
   uint64_t Hash() const;
   // The text form (see text.h) with default options.
   std::string ToString() const;
@@ -183,10 +194,17 @@ class Graph {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Output> outputs_;
   std::vector<Variable> variables_;
+  std::map<std::string, size_t> variable_index_;
   std::map<std::string, int64_t> name_counts_;
   std::map<std::string, Node*> by_name_;
   int64_t next_id_ = 0;
 };
+
+// Cost by the op's record, or its default. Roots cost nothing unless their record says so.
+Cost CostOf(const Node& node);
+
+// Whether `name` may be a node name: 1..256 letters, digits, '_', '.' or '-'.
+bool IsValidName(const std::string& name);
 
 // Users of every value, built once per pass: (node, input port) pairs in node order.
 class UseMap {

@@ -75,7 +75,8 @@ enum class AmpClass : uint8_t {
   kClear,  // the dtype does not matter: relu, max pool, reshape, concat
   kDeny,   // needs f32's range: exp, pow, sum, losses
 };
-const char* Name(AmpClass amp_class);
+const char* Name(AmpClass amp_class);  // "allow", ...
+std::optional<AmpClass> ParseAmpClass(const std::string& name);
 
 // A class that depends on where the node stands, e.g. mean as the loss.
 struct AmpRefinement {

@@ -1,0 +1,67 @@
+// One Markdown section per op, for docs/ops.md.
+#include "halftone/graph/ir/op.h"
+#include "halftone/graph/ir/text_format.h"
+
+namespace halftone::ir {
+namespace {
+
+std::string Ports(const std::vector<int>& ports) {
+  std::string text;
+  for (int port : ports) text += (text.empty() ? "" : ", ") + std::to_string(port);
+  return text;
+}
+
+void AddInputs(const OpRecord& op, std::string& text) {
+  if (op.inputs.empty()) return;
+  text += "\n| input | dtypes | |\n| --- | --- | --- |\n";
+  for (const InputSpec& input : op.inputs) {
+    text += "| `" + input.name + (input.variadic ? "...`" : "`") +
+            (input.optional ? " (optional)" : "") + " | " + input.dtypes.ToString() + " | " +
+            input.doc + " |\n";
+  }
+}
+
+void AddOutputs(const OpRecord& op, std::string& text) {
+  if (op.outputs.empty()) return;
+  text += "\n| output | |\n| --- | --- |\n";
+  for (const OutputSpec& output : op.outputs) {
+    text += "| `" + output.name + "` | " + output.doc + " |\n";
+  }
+}
+
+void AddAttrs(const OpRecord& op, std::string& text) {
+  if (op.attrs.empty()) return;
+  text += "\n| attribute | type | default | |\n| --- | --- | --- | --- |\n";
+  for (const AttrSpec& attr : op.attrs) {
+    text += "| `" + attr.name + "` | " + Name(attr.type) + " | " +
+            (attr.default_value ? "`" + FormatAttrBriefly(*attr.default_value) + "`"
+                                : std::string("required")) +
+            " | " + attr.doc + " |\n";
+  }
+}
+
+}  // namespace
+
+std::string OpRecord::ToCatalogue() const {
+  std::string text = "### " + name + "\n\n" + doc + "\n";
+  AddInputs(*this, text);
+  AddOutputs(*this, text);
+  AddAttrs(*this, text);
+
+  text += std::string("\n* AMP: f16 ") + Name(amp.f16) + ", bf16 " + Name(amp.bf16) + ": " +
+          amp.reason + ".";
+  if (!amp.keep_f32_inputs.empty()) text += " Inputs in f32: " + Ports(amp.keep_f32_inputs) + ".";
+  if (!amp.keep_f32_outputs.empty()) {
+    text += " Outputs in f32: " + Ports(amp.keep_f32_outputs) + ".";
+  }
+  if (amp.accumulates_in_f32) text += " Accumulates in f32.";
+  text += std::string("\n* Gradient: ") +
+          (gradient ? "yes" : (decompose ? "through the decomposition" : "none")) + "\n";
+  if (is_marker) text += "* A marker: removed by the pass that lowers it.\n";
+  if (is_random) text += "* Random: never merged or folded.\n";
+  if (can_fault) text += "* May fault at run time: an index out of range.\n";
+  if (!source.empty()) text += "* Source: " + source + "\n";
+  return text;
+}
+
+}  // namespace halftone::ir
