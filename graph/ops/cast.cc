@@ -1,0 +1,30 @@
+// cast: the same values in another dtype.
+
+#include "halftone/graph/ops/expr_util.h"
+#include "halftone/graph/ops/infer_util.h"
+#include "halftone/graph/ops/record_util.h"
+
+namespace halftone::ops {
+
+void Register_cast(ir::OpRegistry& r) {
+  ir::AmpTrait amp = Untouched("a cast the user wrote is a barrier: both dtypes stay", {0});
+  amp.keep_f32_outputs = {0};
+  ir::OpRecord op = ElementwiseOp(
+      "cast", {"x"}, ir::kAnyDType,
+      "y = x in dtype `to`, rounded once to nearest even. To an integer: toward zero, saturating, "
+      "NaN gives 0; between integers: wraps; to bool: x != 0. Gradient: dy cast back, between "
+      "floats",
+      "IEEE 754: convertFormat", std::move(amp));
+  op.attrs = {Required("to", ir::AttrType::kDType, "dtype of y")};
+  op.infer = [](const ir::InferContext& ctx) {
+    return OneType(ctx.attrs.GetDType("to"), ctx.inputs[0].shape, ctx.inputs[0].layout);
+  };
+  op.gradient = [](ir::GradContext& c) {
+    const DType from = c.in(0).dtype();
+    if (IsFloat(from) && IsFloat(c.out(0).dtype())) c.set_dx(0, CastTo(c.dy(0), from));
+  };
+  op.gradient_ops = {"cast"};
+  AddOp(r, std::move(op));
+}
+
+}  // namespace halftone::ops

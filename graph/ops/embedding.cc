@@ -1,0 +1,101 @@
+// embedding: rows of a table by id, and its gradient.
+
+#include "halftone/graph/ops/expr_util.h"
+#include "halftone/graph/ops/infer_util.h"
+#include "halftone/graph/ops/record_util.h"
+
+namespace halftone::ops {
+namespace {
+
+using ir::Expr;
+
+Types InferEmbedding(const ir::InferContext& ctx) {
+  const ir::ValueType& table = ctx.inputs[0];
+  if (table.shape.rank() != 2) return OpError(ctx, "table is ", table, "; expected rank 2");
+  std::vector<int64_t> dims = ToInts(ctx.inputs[1].shape);
+  dims.push_back(table.shape[1]);
+  HT_ASSIGN_OR_RETURN(Shape shape, MakeShape(ctx, dims));
+  return OneType(table.dtype, std::move(shape));
+}
+
+Types InferEmbeddingGrad(const ir::InferContext& ctx) {
+  const ir::ValueType& dy = ctx.inputs[0];
+  const Shape& idx = ctx.inputs[1].shape;
+  const int64_t rows = ctx.attrs.GetInt("rows");
+  if (rows < 0) return OpError(ctx, "rows ", rows, "; expected at least 0");
+  const bool fits =
+      dy.shape.rank() == idx.rank() + 1 && dy.shape.dims().subspan(0, idx.rank()) == idx.dims();
+  if (!fits) {
+    return OpError(ctx, "dy is ", dy, ", idx ", idx, "; expected idx's extents and one more in dy");
+  }
+  HT_ASSIGN_OR_RETURN(const DType out, OutDType(ctx, dy.dtype));
+  HT_ASSIGN_OR_RETURN(Shape shape, MakeShape(ctx, {rows, dy.shape[idx.rank()]}));
+  return OneType(out, std::move(shape));
+}
+
+// Rows with the padding id contribute nothing.
+std::vector<Expr> DecomposeGrad(ir::Builder& b, const std::vector<Expr>& in,
+                                const ir::Attributes& attrs) {
+  Expr dy = in[0];
+  const Expr idx = in[1];
+  if (!attrs.GetString("out").empty()) dy = CastTo(dy, DType::kF32);
+  const int64_t padding = attrs.GetInt("padding_idx");
+  if (padding >= 0) {
+    std::vector<int64_t> column = ToInts(idx.shape());
+    column.push_back(1);
+    const Expr is_padding = Equal(idx, Number(idx, static_cast<double>(padding)));
+    dy = Where(ReshapeTo(is_padding, Shape(column)), Number(dy, 0), dy);
+  }
+  return {b.Op("gather_grad", {dy, idx}, {{"axis", int64_t{0}}, {"dim", attrs.GetInt("rows")}})};
+}
+
+}  // namespace
+
+void Register_embedding(ir::OpRegistry& r) {
+  const ir::AttrSpec padding = Optional(
+      "padding_idx", int64_t{-1}, "id whose row gets no gradient (its value is read); -1: none");
+  ir::OpRecord embedding;
+  embedding.name = "embedding";
+  embedding.doc =
+      "y[i..., :] = table[idx[i...], :]; table [V, D]. Id out of 0..V-1: a run-time "
+      "fault. Gradient: embedding_grad";
+  embedding.source = "PyTorch: embedding";
+  embedding.inputs = {{"table", ir::kFloats, "[V, D]"}, {"idx", ir::kIndices, "any shape"}};
+  embedding.outputs = {{"y", "idx's shape, then D"}};
+  embedding.attrs = {padding};
+  embedding.amp = Clear("the rows are cast, not the table: a table is larger than what is read");
+  embedding.amp.keep_f32_inputs = {0};
+  embedding.amp.cast_output_only = true;
+  embedding.cost = FlopsPerOutput(0);
+  embedding.can_fault = true;
+  embedding.infer = InferEmbedding;
+  embedding.gradient = [](ir::GradContext& c) {
+    c.set_dx(0, c.b.Op("embedding_grad", {c.dy(0), c.in(1)},
+                       {{"rows", c.in(0).shape()[0]},
+                        {"padding_idx", c.attrs().GetInt("padding_idx")}}));
+  };
+  embedding.gradient_ops = {"embedding_grad"};
+  embedding.decompose = [](ir::Builder& b, const std::vector<Expr>& in, const ir::Attributes&) {
+    return std::vector<Expr>{b.Op("gather", {in[0], in[1]}, {{"axis", int64_t{0}}})};
+  };
+  AddOp(r, std::move(embedding));
+
+  ir::OpRecord grad;
+  grad.name = "embedding_grad";
+  grad.doc =
+      "dtable[k, :] = sum of dy[i..., :] over idx[i...] = k, 0 where k = padding_idx; "
+      "accumulates in f32, f64 in f64";
+  grad.source = "PyTorch: embedding_dense_backward";
+  grad.inputs = {{"dy", ir::kFloats, "idx's shape, then D"}, {"idx", ir::kIndices, ""}};
+  grad.outputs = {{"dtable", "[rows, D]"}};
+  grad.attrs = {Required("rows", ir::AttrType::kInt, "V"), padding, OutAttr()};
+  grad.amp = Clear("follows embedding; adds in f32");
+  grad.amp.accumulates_in_f32 = true;
+  grad.cost = FlopsPerInput(1);
+  grad.can_fault = true;
+  grad.infer = InferEmbeddingGrad;
+  grad.decompose = DecomposeGrad;
+  AddOp(r, std::move(grad));
+}
+
+}  // namespace halftone::ops

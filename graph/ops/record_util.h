@@ -1,0 +1,42 @@
+// Makers for the parts of an op record.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "halftone/graph/ir/builder.h"
+#include "halftone/graph/ir/op.h"
+
+namespace halftone::ops {
+
+// Registers a record of this tree; a refusal is a bug of ours and ends the program.
+void AddOp(ir::OpRegistry& registry, ir::OpRecord record);
+
+// AMP traits with one class for both low types; the reason is one clause. InferAcc also computes in
+// f32 whatever the storage.
+ir::AmpTrait Infer(std::string reason);
+ir::AmpTrait InferAcc(std::string reason);
+ir::AmpTrait Clear(std::string reason);
+ir::AmpTrait Deny(std::string reason);
+// Denied for f16, inferred for bf16 (which has f32's range); computes in f32.
+ir::AmpTrait DenyF16(std::string reason);
+// Runs in the dtype that arrives: nothing is cast on its account.
+ir::AmpTrait Untouched(std::string reason, std::vector<int> ports);
+
+// The family of ops that apply one formula to each element: name, one input per name in `inputs`
+// with the same dtypes, output y, in place over any input, layout follows. Without inference.
+ir::OpRecord ElementwiseOp(std::string name, std::vector<std::string> inputs, ir::DTypeSet dtypes,
+                           std::string doc, std::string source, ir::AmpTrait amp);
+
+// Attributes without and with a default.
+ir::AttrSpec Required(std::string name, ir::AttrType type, std::string doc);
+ir::AttrSpec Optional(std::string name, ir::AttrValue default_value, std::string doc);
+// The attribute `out` of ops that may leave 16-bit input in f32.
+ir::AttrSpec OutAttr();
+
+// Costs: bytes are all inputs and outputs; flops count elements of output 0 or of input 0.
+std::function<ir::Cost(const ir::Node&)> FlopsPerOutput(double flops);
+std::function<ir::Cost(const ir::Node&)> FlopsPerInput(double flops);
+
+}  // namespace halftone::ops
