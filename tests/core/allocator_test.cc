@@ -42,6 +42,7 @@ TEST(BufferTest, StatsFollowLiveAndPeak) {
 TEST(BufferTest, StatsAreThreadSafe) {
   const AllocatorStats before = BufferStats();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([] {
       for (int i = 0; i < 1000; ++i) EXPECT_TRUE(Buffer::Allocate(64).ok());

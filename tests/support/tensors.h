@@ -29,10 +29,12 @@ inline double AbsError(double got, double expected) {
 inline std::string IndexString(const Shape& shape, int64_t i) {
   std::string text = "]";
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    text = (axis > 0 ? "," : "") + std::to_string(i % shape[axis]) + text;
+    text.insert(0, std::to_string(i % shape[axis]));
+    if (axis > 0) text.insert(0, ",");
     i /= shape[axis];
   }
-  return "[" + text;
+  text.insert(0, "[");
+  return text;
 }
 
 // Largest |got - expected| over largest finite |expected| (over 1 if that is 0). Relative to the
