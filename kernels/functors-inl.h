@@ -115,6 +115,30 @@ struct GeluTanhGradF {
   }
 };
 
+// Binary. maximum and minimum give NaN if either operand is NaN, as in PyTorch.
+struct AddF {
+  HT_FUNCTOR_INLINE V operator()(V a, V b) const { return Add(a, b); }
+};
+struct SubF {
+  HT_FUNCTOR_INLINE V operator()(V a, V b) const { return Sub(a, b); }
+};
+struct MulF {
+  HT_FUNCTOR_INLINE V operator()(V a, V b) const { return Mul(a, b); }
+};
+struct DivF {
+  HT_FUNCTOR_INLINE V operator()(V a, V b) const { return Div(a, b); }
+};
+struct MaximumF {
+  HT_FUNCTOR_INLINE V operator()(V a, V b) const {
+    return Select(Ne(a, a), a, Select(Gt(a, b), a, b));
+  }
+};
+struct MinimumF {
+  HT_FUNCTOR_INLINE V operator()(V a, V b) const {
+    return Select(Ne(a, a), a, Select(Lt(a, b), a, b));
+  }
+};
+
 }  // namespace HWY_NAMESPACE
 }  // namespace halftone::kernels
 HWY_AFTER_NAMESPACE();
