@@ -1,0 +1,240 @@
+// Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
+// autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
+// insert-amp-casts. Each is removed by its pass; none has a kernel.
+#include "halftone/graph/ops/nn_util.h"
+
+namespace halftone::ops {
+namespace {
+
+using ir::InferContext;
+
+ir::AttrSpec StringAttr(const char* name, const char* default_value, const char* doc) {
+  return Optional(name, std::string(default_value), doc);
+}
+
+absl::Status CheckNamed(const InferContext& ctx) {
+  if (!ctx.attrs.GetString("name").empty()) return absl::OkStatus();
+  return InvalidArgument(ctx.op, ": name is \"\"; expected a name");
+}
+
+absl::Status CheckIntAtLeast(const InferContext& ctx, const char* attr, int64_t min) {
+  const int64_t value = ctx.attrs.GetInt(attr);
+  if (value >= min && value <= INT32_MAX) return absl::OkStatus();
+  return InvalidArgument(ctx.op, ": ", attr, " is ", value, "; expected ", min, "..", INT32_MAX);
+}
+
+absl::Status CheckScalarLoss(const InferContext& ctx) {
+  if (ctx.inputs[0].num_elements() == 1) return absl::OkStatus();
+  return InvalidArgument(ctx.op, ": loss is ", ctx.inputs[0].ToString(),
+                         "; expected one element (reduce it with sum or mean)");
+}
+
+Types InferBackward(const InferContext& ctx) {
+  HT_RETURN_IF_ERROR(CheckScalarLoss(ctx));
+  return std::vector<ir::ValueType>{};
+}
+
+Types InferLossSeed(const InferContext& ctx) {
+  HT_RETURN_IF_ERROR(CheckScalarLoss(ctx));
+  return OneType(WideDType(ctx.inputs[0].dtype), ctx.inputs[0].shape);
+}
+
+Types InferGradientMarker(const InferContext& ctx) {
+  if (ctx.inputs[0].num_elements() != 1) {
+    return InvalidArgument(ctx.op, ": y is ", ctx.inputs[0].ToString(), "; expected one element");
+  }
+  if (ctx.inputs.size() < 2) {
+    return InvalidArgument(ctx.op, ": got no x; expected one or more values to differentiate by");
+  }
+  return std::vector<ir::ValueType>(ctx.inputs.begin() + 1, ctx.inputs.end());
+}
+
+Types InferOptimizer(const InferContext& ctx) {
+  const ir::Attributes& a = ctx.attrs;
+  HT_RETURN_IF_ERROR(CheckNamed(ctx));
+  HT_RETURN_IF_ERROR(CheckChoice(ctx, "rule", {"sgd", "adam", "adamw"}));
+  HT_RETURN_IF_ERROR(CheckChoice(ctx, "skip", {"own", "any"}));
+  if (a.Get<std::vector<std::string>>("params").empty()) {
+    return InvalidArgument(ctx.op, ": params is []; expected one parameter or more");
+  }
+  const size_t gradients = a.Get<std::vector<std::string>>("grad_params").size();
+  if (gradients != ctx.inputs.size()) {
+    return InvalidArgument(ctx.op, ": got ", ctx.inputs.size(), " gradients for ", gradients,
+                           " names in grad_params; expected as many");
+  }
+  for (const char* name : {"lr", "momentum", "weight_decay", "eps", "clip_norm"}) {
+    HT_RETURN_IF_ERROR(CheckFloat(ctx, name, a.GetFloat(name) >= 0, "0 or more"));
+  }
+  for (const char* name : {"beta1", "beta2"}) {
+    const double beta = a.GetFloat(name);
+    HT_RETURN_IF_ERROR(CheckFloat(ctx, name, beta >= 0 && beta < 1, "0 or more and below 1"));
+  }
+  if (a.GetBool("nesterov") && (a.GetFloat("momentum") <= 0 || a.GetFloat("dampening") != 0)) {
+    return InvalidArgument(ctx.op, ": nesterov with momentum ", a.GetFloat("momentum"),
+                           " and dampening ", a.GetFloat("dampening"),
+                           "; expected momentum above 0 and dampening 0");
+  }
+  return std::vector<ir::ValueType>{{DType::kF32, Shape{}}, {DType::kBool, Shape{}}};
+}
+
+Types InferScaler(const InferContext& ctx) {
+  const ir::Attributes& a = ctx.attrs;
+  HT_RETURN_IF_ERROR(CheckNamed(ctx));
+  HT_RETURN_IF_ERROR(CheckChoice(ctx, "mode", {"dynamic", "static", "disabled"}));
+  for (size_t i = 0; i < ctx.inputs.size(); ++i) {
+    HT_RETURN_IF_ERROR(
+        CheckType(ctx, static_cast<int>(i), "finite", DType::kBool, Shape{}, "one flag"));
+  }
+  const double init = a.GetFloat("init_scale"), growth = a.GetFloat("growth_factor");
+  const double backoff = a.GetFloat("backoff_factor"), min_scale = a.GetFloat("min_scale");
+  const double largest = MaxFinite(DType::kF32);
+  HT_RETURN_IF_ERROR(
+      CheckFloat(ctx, "init_scale", init > 0 && init <= largest, "above 0 and finite in f32"));
+  HT_RETURN_IF_ERROR(CheckFloat(ctx, "growth_factor", growth > 1, "above 1"));
+  HT_RETURN_IF_ERROR(
+      CheckFloat(ctx, "backoff_factor", backoff > 0 && backoff < 1, "above 0 and below 1"));
+  HT_RETURN_IF_ERROR(CheckFloat(ctx, "min_scale", min_scale > 0, "above 0"));
+  HT_RETURN_IF_ERROR(
+      CheckFloat(ctx, "max_scale", a.GetFloat("max_scale") >= min_scale, "at least min_scale"));
+  HT_RETURN_IF_ERROR(CheckIntAtLeast(ctx, "growth_interval", 1));
+  HT_RETURN_IF_ERROR(CheckIntAtLeast(ctx, "hysteresis", 1));
+  HT_RETURN_IF_ERROR(CheckIntAtLeast(ctx, "max_consecutive_skips", 0));
+  return std::vector<ir::ValueType>{};
+}
+
+Types InferAmpMarker(const InferContext& ctx) {
+  const DType dtype = ctx.attrs.GetDType("dtype");
+  if (IsLow(dtype)) return std::vector<ir::ValueType>{};
+  return InvalidArgument(ctx.op, ": dtype is ", Name(dtype), "; expected f16 or bf16");
+}
+
+ir::OpRecord MarkerRecord(const char* name, const char* doc) {
+  ir::OpRecord r;
+  r.name = name;
+  r.doc = doc;
+  r.source = "Halftone";
+  r.amp = Deny("a marker computes nothing");
+  r.cost = [](const ir::Node&) { return ir::Cost{}; };
+  r.is_marker = true;
+  return r;
+}
+
+void RegisterDifferentiationMarkers(ir::OpRegistry& registry) {
+  ir::OpRecord backward =
+      MarkerRecord("backward",
+                   "Asks autodiff for the gradient of a loss in the parameters of the graph's "
+                   "optimizers. Several "
+                   "losses of one scaler add up. Shapes: loss has one element.");
+  backward.inputs = {{"loss", ir::kFloats, "one element"}};
+  backward.attrs = {StringAttr("scaler", "", "name of the scaler marker; empty: none")};
+  backward.infer = InferBackward;
+  backward.has_side_effect = true;
+  AddOp(registry, std::move(backward));
+
+  ir::OpRecord gradient = MarkerRecord("gradient",
+                                       "dx_i = dy / dx_i, true (unscaled) gradients as values. "
+                                       "Shapes: y has one element, each dx has "
+                                       "its x's type.");
+  gradient.inputs = {{"y", ir::kFloats, "one element"},
+                     {"x", ir::kFloats, "one or more", /*optional=*/false, /*variadic=*/true}};
+  gradient.outputs = {{"dx", "one for each x"}};
+  gradient.infer = InferGradientMarker;
+  AddOp(registry, std::move(gradient));
+
+  ir::OpRecord seed = MarkerRecord(
+      "loss_seed",
+      "The number that the reverse sweep of a loss starts from: 1, times the loss scale where the "
+      "scaler is active. Made by autodiff. Shapes: that of the loss; f32, also for a 16-bit loss, "
+      "since "
+      "a scale of 65536 is no f16 (f64 for f64).");
+  seed.inputs = {{"loss", ir::kFloats, "one element"}};
+  seed.outputs = {{"seed", "shape of the loss"}};
+  seed.attrs = {StringAttr("scaler", "", "name of the scaler marker; empty: none")};
+  seed.infer = InferLossSeed;
+  AddOp(registry, std::move(seed));
+}
+
+void RegisterOptimizerMarker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord("optimizer",
+                                "Asks for one update of the named parameters a step. Autodiff "
+                                "appends their gradients as inputs "
+                                "and their names as grad_params. Shapes: both outputs [].");
+  r.inputs = {{"grads", ir::kFloats, "aligned with grad_params", /*optional=*/false,
+               /*variadic=*/true}};
+  r.outputs = {{"grad_norm", "[] f32, global norm of the unscaled gradients before clipping"},
+               {"applied", "[] bool, false for a skipped step"}};
+  r.attrs = {
+      StringAttr("name", "optimizer0", "prefix of its state variables"),
+      Required("rule", ir::AttrType::kString, "\"sgd\", \"adam\" or \"adamw\""),
+      Required("params", ir::AttrType::kStrings, "names of parameter variables"),
+      Optional("grad_params", std::vector<std::string>{}, "parameter of each input"),
+      Optional("lr", 1e-3, "base learning rate, initial value of <name>.lr"),
+      Optional("momentum", 0.0, "sgd"),
+      Optional("dampening", 0.0, "sgd"),
+      Optional("weight_decay", 0.0, "L2 penalty; decoupled for adamw"),
+      Optional("nesterov", false, "sgd"),
+      Optional("beta1", 0.9, "adam, adamw"),
+      Optional("beta2", 0.999, "adam, adamw"),
+      Optional("eps", 1e-8, "adam, adamw"),
+      StringAttr("schedule", "", "product of step(n,f) cosine(n,f) warmup(n); empty: constant"),
+      StringAttr("scaler", "", "name of the scaler marker; empty: none"),
+      StringAttr("skip", "own",
+                 "\"own\": skips on its own gradients, \"any\": on any of the scaler"),
+      Optional("clip_norm", 0.0, "largest global norm; 0: no clipping")};
+  r.infer = InferOptimizer;
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
+void RegisterScalerMarker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord("scaler",
+                                "Declares a loss scaler and, once the gradients exist, takes the "
+                                "finite flag of each optimizer; "
+                                "asks for its state update (see loss_scale_update).");
+  r.inputs = {{"finite",
+               {DType::kBool},
+               "[] one for each optimizer",
+               /*optional=*/false,
+               /*variadic=*/true}};
+  r.attrs = {StringAttr("name", "scaler0", "prefix of its state variables"),
+             StringAttr("mode", "dynamic", "\"dynamic\", \"static\" or \"disabled\""),
+             Optional("automatic", false, "made by the framework: dropped where f16 is not in use"),
+             Optional("init_scale", 65536.0, "first scale"),
+             Optional("growth_factor", 2.0, "above 1"),
+             Optional("backoff_factor", 0.5, "between 0 and 1"),
+             Optional("growth_interval", int64_t{2000}, "finite steps per growth"),
+             Optional("min_scale", 1.0, "backoff stops here"),
+             Optional("max_scale", MaxFinite(DType::kF32), "a growth beyond it is dropped"),
+             Optional("hysteresis", int64_t{1}, "steps in a row that must fail before backoff"),
+             Optional("max_consecutive_skips", int64_t{0}, "then the call is an error; 0: never")};
+  r.infer = InferScaler;
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
+void RegisterAmpMarker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord(
+      "amp", "Asks insert-amp-casts for mixed precision; the lists overrule the ops' own classes.");
+  const std::vector<std::string> none;
+  r.attrs = {Required("dtype", ir::AttrType::kDType, "f16 or bf16"),
+             Optional("allow", none, "op types, or patterns over node paths such as \"head/*\""),
+             Optional("infer", none, "likewise"),
+             Optional("clear", none, "likewise"),
+             Optional("deny", none, "likewise"),
+             Optional("low_outputs", false, "graph outputs may be 16 bit"),
+             Optional("trim", true, "drop islands whose casts cost more than they save")};
+  r.infer = InferAmpMarker;
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
+}  // namespace
+
+void Register_markers(ir::OpRegistry& registry) {
+  RegisterDifferentiationMarkers(registry);
+  RegisterOptimizerMarker(registry);
+  RegisterScalerMarker(registry);
+  RegisterAmpMarker(registry);
+}
+
+}  // namespace halftone::ops
