@@ -1,17 +1,27 @@
 // The text form of a graph: for people and golden tests.
 //
-//   graph @classifier(%x: f32[128,256], %y: i64[128]) {
-//     %w = variable "fc1.weight" {init="uniform(-0.0625,0.0625)", kind="parameter", trainable=true}
-//     : f32[128,256] %c = constant {value=dense<f32[2]>(1, 2.5)} : f32[2] %h, %m, %r =
-//     layer_norm(%x, %g, %b) {eps=1e-05} : f32[128,256], f32[128], f32[128] commit "fc1.weight" =
-//     %w_next return %loss, logits=%h
+//   graph @classifier(%x: f32[8,3], %y "labels": i64[8]) {
+//     variable "fc1.old" {kind="buffer"} : f32[3]
+//     %w = variable "fc1.weight" {init="uniform(-0.5,0.5)"} : f32[4,3]
+//     %c = constant {value=dense<f32[2]>(1, 2.5)} : f32[2]
+//     %z = constant {value=splat<f32[8,4]>(0)} : f32[8,4]
+//     %h, %h#1, %h#2 = layer_norm(%x, %g, %b) {eps=1e-06} : f32[8,3], f32[8], f32[8]
+//     backward(%loss) {scaler="s"}
+//     commit "fc1.weight" = %w_next
+//     return %loss, logits=%h
 //   }
 //
-// Attributes equal to the record's default are left out. Doubles print shortest-round-trip; nan,
-// inf and -inf are words. After the types, optionally: @"scope" loc("file":line)
-// pass("name","from") amp(...), each printed only when asked for; `//` starts a comment. Constants
-// over 1,024 elements live in a file beside the text (TextOptions::constants_dir), named by a hash
-// of their bytes.
+// Attributes equal to the record's default are left out. Numbers print shortest-round-trip; nan,
+// inf and -inf are words, and 0x7fc00001 is a NaN by its bits. Outputs after the first are %h#1,
+// %h#2; where a node is defined they may be left out, or be given other names for the text that
+// follows. A root has no value; `%name =` before it is the name of its node. A `variable` without a
+// result declares a variable that nothing reads. `//` starts a comment.
+//
+// Notes may follow the types, on the same line, each printed only when asked for:
+//   @"scope" loc("file":12) pass("name","from") amp(allow,bf16,"reason") keep_f32 allow_low
+//
+// Constants over 1,024 elements may live in files beside the text, named by a hash of their bytes:
+//   %c = constant {value=file<f32[2000]>("00c0ffee00c0ffee.bin")} : f32[2000]
 #pragma once
 
 #include <string>
@@ -21,21 +31,27 @@
 namespace halftone::ir {
 
 struct TextOptions {
-  bool scopes = false;
+  bool scopes = false;  // and the names of roots
   bool locations = false;
   bool provenance = false;
-  bool amp = false;           // decisions, parseable
-  std::string constants_dir;  // empty: every constant is printed in full
-  static TextOptions Lossless() { return {true, true, true, true, ""}; }
+  bool amp = false;  // decisions and requests
+  // Whether large constants are only named; WriteConstantFiles writes them.
+  bool constant_files = false;
+  static TextOptions Lossless() { return {true, true, true, true, false}; }
 };
 
 std::string Print(const Graph& graph, const TextOptions& options = {});
 // One node, as in Print, without a newline.
 std::string Print(const Node& node, const TextOptions& options = {});
 
+// Writes the constants that TextOptions::constant_files leaves out of the text. Files already there
+// with the right contents stay. Errors: those of the file system.
+absl::Status WriteConstantFiles(const Graph& graph, const std::string& dir);
+
 // Untrusted input: sizes bounded, every error is InvalidArgument "line 3, column 14: matmul: ..." ;
-// the result is verified. Types after ':' may be left out where inference gives them (always for
-// ops with a record); if given they must agree.
+// the result is verified. Types after ':' may be left out where inference gives them (everywhere
+// but in the header and at variables); if given they must agree. Files of constants are looked for
+// in `constants_dir`; if it is empty they are an error.
 absl::StatusOr<std::unique_ptr<Graph>> Parse(const std::string& text,
                                              const std::string& constants_dir = "");
 

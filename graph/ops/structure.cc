@@ -2,7 +2,9 @@
 #include "halftone/core/check.h"
 #include "halftone/graph/ir/graph.h"
 
+// The inner name keeps the helpers apart from those of other files in a batched compile.
 namespace halftone::ops {
+namespace structure_ops {
 namespace {
 
 using ir::AttrType;
@@ -119,9 +121,11 @@ OpRecord Commit() {
 }
 
 }  // namespace
+}  // namespace structure_ops
 
 void Register_structure(ir::OpRegistry& registry) {
-  for (OpRecord op : {Input(), Variable(), Constant(), Commit()}) {
+  using namespace structure_ops;  // NOLINT(google-build-using-namespace)
+  for (ir::OpRecord op : {Input(), Variable(), Constant(), Commit()}) {
     HT_CHECK(registry.Register(std::move(op)).ok(), "structure ops do not register");
   }
 }
