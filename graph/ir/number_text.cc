@@ -31,10 +31,12 @@ std::string Shortest(T x) {
   return std::string(buffer, end);
 }
 
-// The fewest digits that round to the same 16-bit pattern.
+// The fewest digits that round to the same 16-bit pattern: 0.1, not 0.10009766. Where that is no
+// shorter to write, the exact value: 65504, not 6.55e+04.
 std::string ShortestLow(const void* data, DType dtype, int64_t i) {
   const double x = LoadDouble(data, dtype, i);
   const uint64_t bits = BitsAt(data, dtype, i);
+  const std::string exact = Shortest(static_cast<float>(x));
   char buffer[40];
   for (int digits = 1; digits <= 17; ++digits) {
     const auto end =
@@ -43,9 +45,11 @@ std::string ShortestLow(const void* data, DType dtype, int64_t i) {
     std::from_chars(buffer, end, back);
     uint16_t rounded = 0;
     StoreDouble(&rounded, dtype, 0, back);
-    if (rounded == bits) return std::string(buffer, end);
+    if (rounded != bits) continue;
+    const std::string text(buffer, end);
+    return text.size() < exact.size() ? text : exact;
   }
-  return Shortest(x);
+  return exact;
 }
 
 uint64_t CanonicalNanBits(DType dtype) {
