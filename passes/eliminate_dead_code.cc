@@ -1,0 +1,68 @@
+#include "halftone/passes/eliminate_dead_code.h"
+
+#include <set>
+
+#include "halftone/passes/rewrite.h"
+
+namespace halftone::passes {
+namespace {
+
+// Variables whose declaration stays although nothing reads it.
+std::set<std::string> KeptVariables(const ir::Graph& graph) {
+  std::set<std::string> kept;
+  for (const ir::Variable& variable : graph.variables()) {
+    if (variable.kind == ir::VariableKind::kParameter) kept.insert(variable.name);
+  }
+  for (const ir::Node* commit : graph.commits()) {
+    kept.insert(commit->attrs().GetString("variable"));
+  }
+  return kept;
+}
+
+class EliminateDeadCode : public Pass {
+ public:
+  const char* name() const override { return "eliminate-dead-code"; }
+
+  absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    const std::set<std::string> kept = KeptVariables(graph);
+    std::set<const ir::Node*> live;
+    for (const ir::Output& output : graph.outputs()) live.insert(output.value.node);
+    // Operands come before their users, so one sweep from the end sees every user first.
+    const std::vector<ir::Node*> nodes = Snapshot(graph);
+    std::vector<ir::Node*> dead;
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      ir::Node* node = *it;
+      const bool root = node->op().has_side_effect || IsOp(*node, "input") ||
+                        (IsOp(*node, "variable") && kept.contains(node->attrs().GetString("name")));
+      if (!root && !live.contains(node)) {
+        dead.push_back(node);
+        continue;
+      }
+      for (ir::Value v : node->inputs()) live.insert(v.node);
+    }
+
+    int64_t variables_removed = 0;
+    std::set<std::string> declared = kept;
+    for (const ir::Node* node : graph.variable_nodes()) {
+      if (live.contains(node)) declared.insert(node->attrs().GetString("name"));
+    }
+    std::vector<std::string> forgotten;
+    for (const ir::Variable& variable : graph.variables()) {
+      if (!declared.contains(variable.name)) forgotten.push_back(variable.name);
+    }
+    graph.Remove(dead);
+    for (const std::string& variable : forgotten) {
+      graph.RemoveVariable(variable);
+      ++variables_removed;
+    }
+    context.stats["removed"] += static_cast<int64_t>(dead.size());
+    context.stats["variables_removed"] += variables_removed;
+    return !dead.empty() || variables_removed > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeEliminateDeadCode() { return std::make_unique<EliminateDeadCode>(); }
+
+}  // namespace halftone::passes

@@ -1,0 +1,59 @@
+#include "halftone/passes/fold_constants.h"
+
+#include <algorithm>
+
+#include "halftone/passes/rewrite.h"
+
+namespace halftone::passes {
+namespace {
+
+bool CanFold(const ir::Node& node) {
+  const ir::OpRecord& op = node.op();
+  if (op.is_random || op.has_side_effect || op.is_marker || op.can_fault) return false;
+  if (node.num_inputs() == 0) return false;
+  int64_t largest = kMaxFoldedElements;
+  for (ir::Value v : node.inputs()) {
+    if (ConstantValue(v) == nullptr) return false;
+    largest = std::max(largest, v.type().num_elements());
+  }
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const ir::ValueType& type = node.output_type(i);
+    if (type.num_elements() > largest || type.layout != ir::Layout::kPlain) return false;
+  }
+  return true;
+}
+
+class FoldConstants : public Pass {
+ public:
+  const char* name() const override { return "fold-constants"; }
+
+  absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    if (context.evaluator == nullptr) return false;
+    std::vector<ir::Node*> folded;
+    for (ir::Node* node : Snapshot(graph)) {
+      if (!CanFold(*node)) continue;
+      std::vector<Tensor> inputs;
+      for (ir::Value v : node->inputs()) inputs.push_back(*ConstantValue(v));
+      absl::StatusOr<std::vector<Tensor>> results = context.evaluator->Evaluate(*node, inputs);
+      if (results.status().code() == absl::StatusCode::kUnimplemented) continue;
+      if (!results.ok()) return Annotate(results.status(), node->Label() + ": ");
+      ir::Builder b = BuilderLike(*node, name());
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        b.NameNext(node->name());
+        const ir::Expr constant = b.Constant((*results)[i]);
+        HT_RETURN_IF_ERROR(b.status());
+        graph.ReplaceUses(node->output(i), constant.value());
+      }
+      folded.push_back(node);
+    }
+    graph.Remove(folded);
+    context.stats["folded"] += static_cast<int64_t>(folded.size());
+    return !folded.empty();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeFoldConstants() { return std::make_unique<FoldConstants>(); }
+
+}  // namespace halftone::passes

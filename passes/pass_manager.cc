@@ -1,0 +1,159 @@
+#include "halftone/passes/pass_manager.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "halftone/core/check.h"
+#include "halftone/graph/ir/text.h"
+#include "halftone/graph/ir/verify.h"
+
+namespace halftone::passes {
+namespace {
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+void PassManager::Add(std::unique_ptr<Pass> pass) {
+  Group group{pass->name(), {}, 1, false};
+  group.passes.push_back(std::move(pass));
+  groups_.push_back(std::move(group));
+}
+
+void PassManager::AddGroup(std::string name, std::vector<std::unique_ptr<Pass>> passes,
+                           int max_rounds) {
+  HT_CHECK(max_rounds > 0, "a group needs at least one round");
+  groups_.push_back({std::move(name), std::move(passes), max_rounds, true});
+}
+
+absl::Status PassManager::Run(ir::Graph& graph, PassContext& context) {
+  HT_CHECK(context.target != nullptr, "passes need a target");
+  runs_.clear();
+  dumps_ = 0;
+  HT_RETURN_IF_ERROR(ParseFilter());
+  if (options_.verify) {
+    HT_RETURN_IF_ERROR(Annotate(ir::Verify(graph), "graph before the first pass: "));
+  }
+  HT_RETURN_IF_ERROR(Dump(graph, "input"));
+  for (const Group& group : groups_) HT_RETURN_IF_ERROR(RunGroup(group, graph, context));
+  return absl::OkStatus();
+}
+
+absl::Status PassManager::RunGroup(const Group& group, ir::Graph& graph, PassContext& context) {
+  for (int round = 0; round < group.max_rounds; ++round) {
+    bool changed = false;
+    for (const auto& pass : group.passes) {
+      if (!Selected(pass->name())) continue;
+      const absl::StatusOr<bool> result = RunPass(*pass, round, graph, context);
+      if (!result.ok()) {
+        return Annotate(result.status(), std::string("pass ") + pass->name() + ": ");
+      }
+      changed |= *result;
+    }
+    if (!changed || !group.to_fixed_point) return absl::OkStatus();
+  }
+  return Internal("group ", group.name, " still changes the graph after ", group.max_rounds,
+                  " rounds");
+}
+
+absl::StatusOr<bool> PassManager::RunPass(Pass& pass, int round, ir::Graph& graph,
+                                          PassContext& context) {
+  const uint64_t hash_before = options_.check_changed ? graph.Hash() : 0;
+  context.stats.clear();
+  const auto start = std::chrono::steady_clock::now();
+  HT_ASSIGN_OR_RETURN(const bool changed, pass.Run(graph, context));
+  if (changed) HT_RETURN_IF_ERROR(graph.Sort());
+  runs_.push_back({pass.name(), round, changed, SecondsSince(start), context.stats});
+  if (changed && options_.verify) HT_RETURN_IF_ERROR(ir::Verify(graph));
+  if (options_.check_changed && changed != (graph.Hash() != hash_before)) {
+    return Internal(changed ? "answered that it changed the graph, but did not"
+                            : "answered that it left the graph alone, but changed it");
+  }
+  if (changed) HT_RETURN_IF_ERROR(Dump(graph, pass.name()));
+  return changed;
+}
+
+absl::Status PassManager::ParseFilter() {
+  filter_names_.clear();
+  filter_excludes_ = !options_.filter.empty() && options_.filter.front() == '-';
+  std::istringstream parts(options_.filter);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const bool excludes = !part.empty() && part.front() == '-';
+    if (excludes != filter_excludes_) {
+      return InvalidArgument("pass filter \"", options_.filter,
+                             "\" mixes names to run with names to leave out");
+    }
+    if (excludes) part.erase(0, 1);
+    const bool known = std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+      return std::any_of(group.passes.begin(), group.passes.end(),
+                         [&](const auto& pass) { return part == pass->name(); });
+    });
+    if (!known) return InvalidArgument("pass filter: no pass is named \"", part, "\"");
+    filter_names_.push_back(part);
+  }
+  return absl::OkStatus();
+}
+
+bool PassManager::Selected(const std::string& pass) const {
+  if (filter_names_.empty()) return true;
+  const bool named =
+      std::find(filter_names_.begin(), filter_names_.end(), pass) != filter_names_.end();
+  return named != filter_excludes_;
+}
+
+absl::Status PassManager::Dump(const ir::Graph& graph, const std::string& what) {
+  if (options_.dump_dir.empty()) return absl::OkStatus();
+  const std::filesystem::path dir(options_.dump_dir);
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  char number[16];
+  std::snprintf(number, sizeof(number), "%02d_", dumps_++);
+  const std::filesystem::path path = dir / (number + what + ".txt");
+  ir::TextOptions text;
+  text.scopes = true;
+  text.provenance = true;
+  text.constants_dir = options_.dump_dir;
+  std::ofstream file(path);
+  file << ir::Print(graph, text);
+  file.flush();
+  if (!file) return absl::UnavailableError(Concat("cannot write ", path.string()));
+  return absl::OkStatus();
+}
+
+std::string PassManager::Summary() const {
+  struct Row {
+    int runs = 0;
+    int changed = 0;
+    double seconds = 0;
+    std::map<std::string, int64_t> stats;
+  };
+  std::vector<std::string> order;
+  std::map<std::string, Row> rows;
+  for (const PassRun& run : runs_) {
+    Row& row = rows[run.pass];
+    if (row.runs++ == 0) order.push_back(run.pass);
+    row.changed += run.changed ? 1 : 0;
+    row.seconds += run.seconds;
+    for (const auto& [name, count] : run.stats) row.stats[name] += count;
+  }
+  std::string table = "pass                              runs  changed       ms  statistics\n";
+  for (const std::string& pass : order) {
+    const Row& row = rows[pass];
+    char line[128];
+    std::snprintf(line, sizeof(line), "%-32s %5d %8d %8.2f ", pass.c_str(), row.runs, row.changed,
+                  row.seconds * 1e3);
+    table += line;
+    for (const auto& [name, count] : row.stats) {
+      if (count != 0) table += Concat(" ", name, "=", count);
+    }
+    table += "\n";
+  }
+  return table;
+}
+
+}  // namespace halftone::passes
