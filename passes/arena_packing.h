@@ -1,0 +1,28 @@
+// Offsets in one arena for buffers whose lifetimes are known.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace halftone::passes {
+
+// A buffer that holds its bytes from step `first` to step `last`, both included.
+struct Lifetime {
+  int64_t bytes = 0;
+  int first = 0;
+  int last = 0;
+};
+
+struct Packing {
+  std::vector<int64_t> offsets;  // one per buffer, multiples of 64; 0 for an empty one
+  int64_t arena_bytes = 0;
+};
+
+// The better of two greedy orders, largest first and first needed first; each buffer takes the
+// tightest gap among those that live at the same time. Deterministic. Quadratic in the number of
+// buffers.
+// Source: Pisarchyk, Lee: "Efficient Memory Management for Deep Neural Net Inference", 2020,
+// section 5 (greedy by size).
+Packing PackArena(const std::vector<Lifetime>& buffers);
+
+}  // namespace halftone::passes
