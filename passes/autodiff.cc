@@ -23,20 +23,13 @@ std::string Where(const ir::Node& node) {
   return node.location.line > 0 ? node.location.ToString() + ": " + label : label;
 }
 
-absl::Status CheckLoss(const ir::Node& marker) {
-  const ir::ValueType& type = marker.input_type(0);
-  if (IsFloat(type.dtype) && type.shape.rank() == 0) return absl::OkStatus();
-  return InvalidArgument(Where(marker), ": loss %", marker.input(0).node->name(), " is ", type,
-                         "; expected a float scalar, such as its mean or sum");
-}
-
 // The gradient that arrives at the loss of `marker`: one, times the scale that scale-losses puts
 // in. Made in f32, where any scale fits, and cast where the loss itself is not f32.
 absl::StatusOr<Seed> MakeSeed(const ir::Node& marker, const std::string& scaler) {
   const ir::Value loss = marker.input(0);
   ir::Builder b = BuilderLike(marker, "autodiff");
   const ir::Expr seed = b.Op("loss_seed", {b.Wrap(loss)}, {{"scaler", scaler}});
-  if (!seed.valid()) return b.status();
+  HT_RETURN_IF_ERROR(b.status());
   const ir::Expr cast = b.Cast(seed, loss.dtype());
   HT_RETURN_IF_ERROR(b.status());
   return Seed{loss, cast.value()};
@@ -74,7 +67,6 @@ class Autodiff : public Pass {
   // One by one in node order, so that a later loss may use an earlier gradient.
   absl::Status LowerGradients(ir::Graph& graph, PassContext& context) {
     for (ir::Node* marker : Markers(graph, "gradient")) {
-      HT_RETURN_IF_ERROR(CheckLoss(*marker));
       const auto wanted = [marker] {
         return std::vector<ir::Value>(marker->inputs().begin() + 1, marker->inputs().end());
       };
@@ -102,7 +94,6 @@ class Autodiff : public Pass {
   absl::Status LowerBackwards(ir::Graph& graph, PassContext& context) {
     HT_ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(graph));
     for (const Group& group : groups) {
-      for (const ir::Node* marker : group.backwards) HT_RETURN_IF_ERROR(CheckLoss(*marker));
       absl::Status unknown_parameter;
       const auto wanted = [&] { return Parameters(graph, group, &unknown_parameter); };
       HT_RETURN_IF_ERROR(DecomposePath(graph, group.backwards, wanted));
