@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Training-step times of the reference workloads in PyTorch on this machine's CPU.
+
+usage: torch_workloads.py [--only NAME,...] [--mode eager|compile] [--amp off|bf16] [--threads N] [--steps N]
+Prints one JSON line per workload: median step seconds (forward + backward + optimizer step), peak RSS in MiB.
+The same shapes, batch sizes and optimizers are in shared/workloads.md; change both together.
+"""
+import argparse, json, resource, statistics, time
+import torch, torch.nn as nn, torch.nn.functional as F
+
+
+class MLP(nn.Sequential):
+    def __init__(self): super().__init__(nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+class FashionCNN(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 14 * 14, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, cin, mid, stride):
+        super().__init__()
+        cout = mid * 4
+        self.c1, self.b1 = nn.Conv2d(cin, mid, 1, bias=False), nn.BatchNorm2d(mid)
+        self.c2, self.b2 = nn.Conv2d(mid, mid, 3, stride, 1, bias=False), nn.BatchNorm2d(mid)
+        self.c3, self.b3 = nn.Conv2d(mid, cout, 1, bias=False), nn.BatchNorm2d(cout)
+        self.down = None
+        if stride != 1 or cin != cout:
+            self.down = nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
+
+    def forward(self, x):
+        y = F.relu(self.b1(self.c1(x)))
+        y = F.relu(self.b2(self.c2(y)))
+        y = self.b3(self.c3(y))
+        return F.relu(y + (x if self.down is None else self.down(x)))
+
+
+class ResNet50(nn.Module):
+    def __init__(self, classes=1000, trunk=False):
+        super().__init__()
+        self.trunk = trunk
+        self.stem, self.bn = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
+        cin, stages = 64, []
+        for mid, n, s in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+            blocks = []
+            for i in range(n):
+                blocks.append(Bottleneck(cin, mid, s if i == 0 else 1)); cin = mid * 4
+            stages.append(nn.Sequential(*blocks))
+        self.stages = nn.ModuleList(stages)
+        self.fc = nn.Linear(2048, classes)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn(self.stem(x))), 3, 2, 1)
+        feats = []
+        for st in self.stages:
+            x = st(x); feats.append(x)
+        if self.trunk: return feats[1], feats[3]
+        return self.fc(x.mean((2, 3)))
+
+
+class Block(nn.Module):
+    def __init__(self, d, h, ff, causal, prenorm):
+        super().__init__()
+        self.h, self.causal, self.prenorm = h, causal, prenorm
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.fc1, self.fc2 = nn.Linear(d, ff), nn.Linear(ff, d)
+        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
+
+    def attn(self, x):
+        b, s, d = x.shape
+        q, k, v = self.qkv(x).view(b, s, 3, self.h, d // self.h).permute(2, 0, 3, 1, 4)
+        if hasattr(F, 'scaled_dot_product_attention'):
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        else:
+            a = q @ k.transpose(-1, -2) * (d // self.h) ** -0.5
+            if self.causal: a = a.masked_fill(torch.ones(s, s, dtype=torch.bool).triu(1), float('-inf'))
+            y = a.softmax(-1) @ v
+        return self.proj(y.transpose(1, 2).reshape(b, s, d))
+
+    def forward(self, x):
+        if self.prenorm:
+            x = x + self.attn(self.n1(x))
+            return x + self.fc2(F.gelu(self.fc1(self.n2(x))))
+        x = self.n1(x + self.attn(x))
+        return self.n2(x + self.fc2(F.gelu(self.fc1(x))))
+
+
+class Transformer(nn.Module):
+    def __init__(self, vocab, seq, d, h, layers, causal):
+        super().__init__()
+        self.tok, self.pos = nn.Embedding(vocab, d), nn.Embedding(seq, d)
+        self.blocks = nn.Sequential(*[Block(d, h, 4 * d, causal, causal) for _ in range(layers)])
+        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocab, bias=False)
+        self.head.weight = self.tok.weight
+
+    def forward(self, ids):
+        x = self.tok(ids) + self.pos(torch.arange(ids.shape[1]))
+        return self.head(self.norm(self.blocks(x))).flatten(0, 1)
+
+
+class EDSR(nn.Module):
+    def __init__(self, c=64, n=16, up=4):
+        super().__init__()
+        self.head = nn.Conv2d(3, c, 3, padding=1)
+        self.body = nn.ModuleList([nn.Sequential(nn.Conv2d(c, c, 3, padding=1), nn.ReLU(), nn.Conv2d(c, c, 3, padding=1)) for _ in range(n)])
+        self.tail = nn.Conv2d(c, c, 3, padding=1)
+        self.up = nn.Sequential(nn.Conv2d(c, 4 * c, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(c, 4 * c, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(c, 3, 3, padding=1))
+
+    def forward(self, x):
+        x = y = self.head(x)
+        for b in self.body: y = y + b(y)
+        return self.up(x + self.tail(y))
+
+
+class SSD512(nn.Module):
+    """ResNet-50 trunk, extra stages down to 2x2, 3x3 class and box heads on seven scales; 24,564-anchor class of SSD512."""
+    ANCHORS = (4, 6, 6, 6, 6, 4, 4)
+
+    def __init__(self, classes=21):
+        super().__init__()
+        self.classes = classes
+        self.trunk = ResNet50(trunk=True)
+        extra, cin = [], 2048
+        for c in (512, 512, 256, 256, 256):
+            extra.append(nn.Sequential(nn.Conv2d(cin, c // 2, 1), nn.ReLU(), nn.Conv2d(c // 2, c, 3, 2, 1), nn.ReLU())); cin = c
+        self.extra = nn.ModuleList(extra)
+        chans = (512, 2048, 512, 512, 256, 256, 256)
+        self.cls = nn.ModuleList([nn.Conv2d(c, a * classes, 3, padding=1) for c, a in zip(chans, self.ANCHORS)])
+        self.box = nn.ModuleList([nn.Conv2d(c, a * 4, 3, padding=1) for c, a in zip(chans, self.ANCHORS)])
+
+    def forward(self, x):
+        f, g = self.trunk(x)
+        feats = [f, g]
+        for e in self.extra:
+            g = e(g); feats.append(g)
+        b = x.shape[0]
+        cls = torch.cat([h(f).permute(0, 2, 3, 1).reshape(b, -1, self.classes) for h, f in zip(self.cls, feats)], 1)
+        box = torch.cat([h(f).permute(0, 2, 3, 1).reshape(b, -1, 4) for h, f in zip(self.box, feats)], 1)
+        return cls, box
+
+
+def ssd_loss(out, tgt):
+    (cls, box), (tc, tb) = out, tgt
+    ce = F.cross_entropy(cls.float().flatten(0, 1), tc.flatten(), reduction='none').view_as(tc)
+    pos = tc > 0
+    rank = ce.masked_fill(pos, -1.).argsort(1, descending=True).argsort(1)  # hard negatives, 3 to 1
+    keep = pos | (rank < 3 * pos.sum(1, keepdim=True))
+    n = pos.sum().clamp(min=1)
+    sl1 = F.smooth_l1_loss(box.float(), tb, reduction='none').sum(-1)
+    return ((ce * keep).sum() + (sl1 * pos).sum()) / n
+
+
+def ce(out, y): return F.cross_entropy(out.float(), y)
+
+
+def workloads():
+    sgd = lambda p: torch.optim.SGD(p, lr=1e-3)
+    mom = lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, weight_decay=1e-4)
+    adamw = lambda p: torch.optim.AdamW(p, lr=1e-4)
+    adam = lambda p: torch.optim.Adam(p, lr=1e-4)
+    r, ri = torch.randn, torch.randint
+    yield 'mlp', MLP, lambda: (r(128, 256), ri(10, (128,))), ce, sgd, 300
+    yield 'fashion_cnn', FashionCNN, lambda: (r(128, 1, 28, 28), ri(10, (128,))), ce, adam, 20
+    yield 'resnet50', ResNet50, lambda: (r(16, 3, 224, 224), ri(1000, (16,))), ce, mom, 3
+    yield 'bert_base', lambda: Transformer(30522, 128, 768, 12, 12, False), lambda: (ri(30522, (8, 128)), ri(30522, (1024,))), ce, adamw, 3
+    yield 'gpt2_small', lambda: Transformer(50257, 256, 768, 12, 12, True), lambda: (ri(50257, (4, 256)), ri(50257, (1024,))), ce, adamw, 3
+    yield 'edsr', EDSR, lambda: (r(8, 3, 48, 48), r(8, 3, 192, 192)), lambda o, t: F.l1_loss(o.float(), t), adam, 5
+    yield 'ssd512_resnet50', SSD512, lambda: (r(2, 3, 512, 512), None), ssd_loss, mom, 3
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument('--only'); ap.add_argument('--mode', default='eager'); ap.add_argument('--amp', default='off')
+    ap.add_argument('--threads', type=int, default=2); ap.add_argument('--steps', type=int); ap.add_argument('--channels-last', action='store_true')
+    a = ap.parse_args()
+    torch.set_num_threads(a.threads); torch.manual_seed(0)
+    for name, make, data, loss_fn, make_opt, steps in workloads():
+        if a.only and name not in a.only.split(','): continue
+        model = make().train()
+        x, y = data()
+        if a.channels_last and x.dim() == 4: model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+        if y is None:
+            with torch.no_grad(): n = model(x)[0].shape[1]
+            y = ((torch.rand(x.shape[0], n) < 0.01).long() * torch.randint(1, 21, (x.shape[0], n)), torch.randn(x.shape[0], n, 4))
+        opt = make_opt(model.parameters())
+        fwd = torch.compile(model) if a.mode == 'compile' else model
+
+        def step():
+            opt.zero_grad(set_to_none=True)
+            with torch.autocast('cpu', dtype=torch.bfloat16, enabled=a.amp == 'bf16'):
+                loss = loss_fn(fwd(x), y)
+            loss.backward(); opt.step()
+            return loss
+        t0 = time.time(); step(); first = time.time() - t0
+        for _ in range(2): step()
+        ts = []
+        for _ in range(a.steps or steps):
+            t0 = time.perf_counter(); l = step(); ts.append(time.perf_counter() - t0)
+        print(json.dumps(dict(name=name, framework='torch ' + torch.__version__, mode=a.mode, amp=a.amp, channels_last=a.channels_last, threads=a.threads,
+                              step_s=round(statistics.median(ts), 6), first_step_s=round(first, 3), params=sum(p.numel() for p in model.parameters()),
+                              loss=round(float(l), 4), peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
