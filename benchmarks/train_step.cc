@@ -1,0 +1,121 @@
+// Seconds per training step of a reference workload, as one JSON line: forward, backward and update
+// on fixed data. With --bare also those of the same step written against oneDNN alone, in turn with
+// ours.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "halftone/benchmarks/support/bare_onednn.h"
+#include "halftone/benchmarks/support/workloads.h"
+#include "halftone/core/philox.h"
+#include "halftone/core/threads.h"
+#include "halftone/examples/support/progress.h"
+
+ABSL_FLAG(std::string, workload, "mlp", "mlp or fashion_cnn");
+ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
+ABSL_FLAG(int, threads, 2, "CPU threads");
+ABSL_FLAG(int, steps, 0, "timed steps in each round; 0: 300 for mlp, 20 for fashion_cnn");
+ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
+ABSL_FLAG(bool, bare, false, "also time the bare oneDNN step (f32 and bf16), round by round");
+ABSL_FLAG(bool, kernels, false, "print which kernel runs each node, on standard error");
+
+namespace halftone::benchmarks {
+namespace {
+
+// Median seconds of `steps` calls.
+template <typename Fn>
+double MedianSeconds(int steps, const Fn& fn) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds(steps);
+  for (double& s : seconds) {
+    const auto start = Clock::now();
+    fn();
+    s = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + steps / 2, seconds.end());
+  return seconds[steps / 2];
+}
+
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "train_step: %s\n", message.c_str());
+  return 2;
+}
+
+int Main() {
+  const std::string name = absl::GetFlag(FLAGS_workload), amp_choice = absl::GetFlag(FLAGS_amp);
+  const Workload* workload = nullptr;
+  for (const Workload& w : Workloads()) {
+    if (w.name == name) workload = &w;
+  }
+  if (workload == nullptr) return Fail("--workload: expected mlp or fashion_cnn");
+  const auto low = ParseDType(amp_choice);
+  if (amp_choice != "off" && !(low && IsLow(*low))) return Fail("--amp: expected off, bf16 or f16");
+  const int threads = absl::GetFlag(FLAGS_threads), rounds = absl::GetFlag(FLAGS_rounds);
+  if (threads < 1 || rounds < 1 || absl::GetFlag(FLAGS_steps) < 0) {
+    return Fail("--threads, --rounds: expected 1 or more; --steps: 0 or more");
+  }
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  if (policy != nullptr && strcasecmp(policy, "passive") == 0) {
+    return Fail("OMP_WAIT_POLICY=passive makes a parallel region 70 times slower; unset it");
+  }
+  SetNumThreads(threads);
+  const int steps = absl::GetFlag(FLAGS_steps) > 0 ? absl::GetFlag(FLAGS_steps)
+                    : name == "mlp"                ? 300
+                                                   : 20;
+
+  PhiloxStream random(1);
+  Tensor x = Tensor::Empty(DType::kF32, workload->x_shape);
+  Tensor y = Tensor::Empty(DType::kI64, {workload->x_shape[0]});
+  for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = random.Normal();
+  for (int64_t i = 0; i < y.num_elements(); ++i)
+    y.data<int64_t>()[i] = static_cast<int64_t>(random.Below(10));
+
+  auto model = workload->make();
+  if (low) model->config.enable_amp(true, {.dtype = low});
+  std::vector<Tensor> in = {x, y}, out = {Tensor::Zeros(DType::kF32, {})};
+  absl::Status status;
+  const auto step = [&] {
+    if (status.ok()) status = model->Run(in, absl::MakeSpan(out));
+  };
+  const double first = MedianSeconds(1, step);
+  if (!status.ok()) return Fail(Message(status));
+  if (absl::GetFlag(FLAGS_kernels)) std::fputs(model->kernel_log().c_str(), stderr);
+
+  const bool bare = absl::GetFlag(FLAGS_bare);
+  const auto bare_f32 = bare ? MakeBareStep(name, false) : nullptr,
+             bare_bf16 = bare ? MakeBareStep(name, true) : nullptr;
+  double best = INFINITY, best_f32 = INFINITY, best_bf16 = INFINITY;
+  for (int round = 0; round < rounds; ++round) {
+    best = std::min(best, MedianSeconds(steps, step));
+    if (bare) best_f32 = std::min(best_f32, MedianSeconds(steps, bare_f32));
+    if (bare) best_bf16 = std::min(best_bf16, MedianSeconds(steps, bare_bf16));
+  }
+  if (!status.ok()) return Fail(Message(status));
+  int64_t params = 0;
+  for (const nn::Parameter& p : model->net.parameters()) params += p.shape().num_elements();
+  std::printf(
+      "{\"name\": \"%s\", \"framework\": \"halftone\", \"device\": \"cpu\", \"amp\": \"%s\", "
+      "\"threads\": %d, "
+      "\"step_s\": %.7f, \"first_step_s\": %.4f, \"params\": %lld, \"loss\": %.6f, \"peak_mib\": "
+      "%.1f",
+      name.c_str(), amp_choice.c_str(), threads, best, first, static_cast<long long>(params),
+      out[0].item(), example::PeakRssMib());
+  if (bare) std::printf(", \"bare_f32_s\": %.7f, \"bare_bf16_s\": %.7f", best_f32, best_bf16);
+  std::printf("}\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace halftone::benchmarks
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("times training steps of a reference workload");
+  absl::ParseCommandLine(argc, argv);
+  return halftone::benchmarks::Main();
+}

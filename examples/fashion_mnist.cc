@@ -1,0 +1,131 @@
+// Trains a small convolutional network on Fashion-MNIST, or any IDX data set of that form, with
+// mixed precision. Progress goes to standard error; the last line of standard output is one JSON
+// object. Exit status: 0 trained, 1 failed, 2 an option has a wrong value.
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "halftone/core/threads.h"
+#include "halftone/examples/support/dataset.h"
+#include "halftone/examples/support/progress.h"
+#include "halftone/halftone.h"
+
+ABSL_FLAG(std::string, amp, "auto",
+          "off, bf16, f16, or auto: the 16-bit type that is fast here, if any");
+ABSL_FLAG(int, epochs, 3, "passes over the training images");
+ABSL_FLAG(int, batch, 128, "images per step");
+ABSL_FLAG(double, lr, 1e-3, "learning rate of Adam");
+ABSL_FLAG(std::string, data, "/usr/share/datasets/fashion-mnist", "folder with the four IDX files");
+ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pass");
+ABSL_FLAG(uint64_t, seed, 0, "of weights and shuffling");
+ABSL_FLAG(int, threads, 0, "CPU threads; 0: all");
+
+namespace nn = halftone::nn;
+namespace amp = halftone::amp;
+namespace optim = halftone::optim;
+namespace example = halftone::example;
+using halftone::DType;
+
+// In: images u8 [N,28,28], labels i64 [N]. Out: mean loss, number of right answers.
+class FashionCnn : public nn::Graph {
+ public:
+  explicit FashionCnn(double lr)
+      : nn::Graph("fashion_cnn"),
+        net_(nn::Conv2d(1, 32, 3, {.padding = 1}), nn::ReLU(),
+             nn::Conv2d(32, 64, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
+             nn::Linear(64 * 14 * 14, 128), nn::ReLU(), nn::Linear(128, 10)) {
+    add_module("net", net_);
+    add_optimizer(optim::Adam(parameters(), {.lr = lr}));
+    scaler = set_grad_scaler(amp::GradScaler({.growth_interval = 500}));
+  }
+
+  nn::Values build(const nn::Values& in) override {
+    nn::Value pixels = nn::unsqueeze(nn::cast(in[0], DType::kF32) / 255.0, 1);
+    nn::Value logits = net_(pixels);
+    nn::Value loss = nn::cross_entropy(logits, in[1]);
+    loss.backward();
+    nn::Value right = nn::equal(nn::argmax(logits, 1), in[1]);
+    return {loss, nn::sum(nn::cast(right, DType::kF32))};
+  }
+
+  nn::ScalerHandle scaler;
+
+ private:
+  nn::Sequential net_;
+};
+
+// Share of right answers over a data set, in evaluation mode.
+absl::StatusOr<double> Evaluate(FashionCnn& model, const example::Dataset& data, int64_t batch) {
+  model.eval();
+  double right = 0;
+  for (int64_t first = 0; first < data.size(); first += batch) {
+    HT_ASSIGN_OR_RETURN(auto out, model(data.Batch(first, std::min(batch, data.size() - first))));
+    right += out[1].item();
+  }
+  model.train();
+  return right / static_cast<double>(data.size());
+}
+
+absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
+  const std::string folder = absl::GetFlag(FLAGS_data);
+  HT_ASSIGN_OR_RETURN(auto train, example::Dataset::Load(folder, "train"));
+  HT_ASSIGN_OR_RETURN(auto test, example::Dataset::Load(folder, "t10k"));
+  example::Progress progress(epochs, (train.size() + batch - 1) / batch);
+  double accuracy = 0;
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    train.Shuffle(absl::GetFlag(FLAGS_seed), epoch);
+    for (int64_t first = 0; first < train.size(); first += batch) {
+      const int64_t count = std::min(batch, train.size() - first);
+      const double scale = model.scaler.scale();
+      HT_ASSIGN_OR_RETURN(auto out, model(train.Batch(first, count)));
+      progress.Step(epoch, count, out[0].item());
+      if (model.scaler.scale() != scale) progress.ScaleChanged(scale, model.scaler.scale());
+    }
+    HT_ASSIGN_OR_RETURN(accuracy, Evaluate(model, test, batch));
+    progress.EpochDone(epoch, accuracy);
+  }
+  std::printf("amp: %s\n", model.amp_summary().c_str());
+  for (const std::string& note : model.notes()) std::printf("note: %s\n", note.c_str());
+  if (!model.config.dump_dir.empty())
+    std::printf("graph after each pass: %s\n", model.config.dump_dir.c_str());
+  std::printf(
+      "{\"test_accuracy\": %.4f, \"images_per_s\": %.1f, \"amp\": \"%s\", \"final_scale\": %.9g, "
+      "\"skipped_steps\": %lld, \"steps\": %lld, \"peak_arena_mib\": %.1f, \"peak_rss_mib\": "
+      "%.1f}\n",
+      accuracy, progress.images_per_second(), absl::GetFlag(FLAGS_amp).c_str(),
+      model.scaler.scale(), static_cast<long long>(model.scaler.skipped_count()),
+      static_cast<long long>(progress.steps()),
+      static_cast<double>(model.arena_bytes()) / (1 << 20), example::PeakRssMib());
+  return absl::OkStatus();
+}
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "trains a small convolutional network on Fashion-MNIST with mixed precision");
+  absl::ParseCommandLine(argc, argv);
+  const std::string amp_choice = absl::GetFlag(FLAGS_amp);
+  const int epochs = absl::GetFlag(FLAGS_epochs), batch = absl::GetFlag(FLAGS_batch);
+  const std::optional<DType> low = halftone::ParseDType(amp_choice);
+  const char* wrong = amp_choice != "off" && amp_choice != "auto" && !(low && halftone::IsLow(*low))
+                          ? "--amp: expected off, bf16, f16 or auto"
+                      : epochs < 1                       ? "--epochs: expected 1 or more"
+                      : batch < 1                        ? "--batch: expected 1 or more"
+                      : absl::GetFlag(FLAGS_threads) < 0 ? "--threads: expected 0 or more"
+                      : !(absl::GetFlag(FLAGS_lr) >= 0)  ? "--lr: expected 0 or more"
+                                                         : nullptr;
+  if (wrong != nullptr) {
+    std::fprintf(stderr, "fashion_mnist: %s\n", wrong);
+    return 2;
+  }
+  if (absl::GetFlag(FLAGS_threads) > 0) halftone::SetNumThreads(absl::GetFlag(FLAGS_threads));
+  FashionCnn model(absl::GetFlag(FLAGS_lr));
+  model.config.seed = absl::GetFlag(FLAGS_seed);
+  model.config.dump_dir = absl::GetFlag(FLAGS_dump);
+  model.config.enable_amp(amp_choice != "off", {.dtype = low});
+  const absl::Status status = Train(model, epochs, batch);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "fashion_mnist: %s\n", std::string(status.message()).c_str());
+  return 1;
+}

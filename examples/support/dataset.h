@@ -1,0 +1,30 @@
+// A labelled image set in memory, and its batches.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "halftone/core/tensor.h"
+
+namespace halftone::example {
+
+class Dataset {
+ public:
+  // Reads <folder>/<part>-images-idx3-ubyte and <part>-labels-idx1-ubyte, with .gz or without.
+  // Images u8 [N,H,W], labels u8 [N]. Errors: those of ReadIdx; InvalidArgument where the two files
+  // do not fit each other.
+  static absl::StatusOr<Dataset> Load(const std::string& folder, const std::string& part);
+
+  int64_t size() const { return images_.shape()[0]; }
+  // A new order of the images, the same for equal arguments.
+  void Shuffle(uint64_t seed, uint64_t epoch);
+  // Images [count,H,W] u8 and labels [count] i64 of positions first..first+count-1 in the current
+  // order. Requires: in range.
+  std::vector<Tensor> Batch(int64_t first, int64_t count) const;
+
+ private:
+  Tensor images_, labels_;
+  std::vector<int64_t> order_;
+};
+
+}  // namespace halftone::example

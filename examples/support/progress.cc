@@ -1,0 +1,74 @@
+#include "halftone/examples/support/progress.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace halftone::example {
+
+Progress::Progress(int epochs, int64_t steps_per_epoch)
+    : epochs_(epochs),
+      steps_per_epoch_(steps_per_epoch),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      last_(Clock::now()) {}
+
+void Progress::ClearBar() {
+  if (bar_shown_) std::fputs("\r\x1b[K", stderr);
+  bar_shown_ = false;
+}
+
+void Progress::Step(int epoch, int64_t images, double loss) {
+  const Clock::time_point now = Clock::now();
+  if (steps_ > 0) {
+    timed_seconds_ += std::chrono::duration<double>(now - last_).count();
+    timed_images_ += images;
+  }
+  last_ = now;
+  ++steps_;
+  ++epoch_step_;
+  loss_sum_ += loss;
+  const double mean_loss = loss_sum_ / static_cast<double>(epoch_step_);
+  if (terminal_ && (epoch_step_ % 5 == 0 || epoch_step_ == steps_per_epoch_)) {
+    constexpr int kWidth = 30;
+    const int filled = static_cast<int>(kWidth * epoch_step_ / steps_per_epoch_);
+    std::fprintf(stderr, "\repoch %d/%d [%s%s] loss %.4f  %.0f images/s\x1b[K", epoch + 1, epochs_,
+                 std::string(filled, '#').c_str(), std::string(kWidth - filled, '.').c_str(),
+                 mean_loss, images_per_second());
+    bar_shown_ = true;
+  } else if (!terminal_ && epoch_step_ % 100 == 0) {
+    std::fprintf(stderr, "epoch %d/%d step %lld/%lld loss %.4f\n", epoch + 1, epochs_,
+                 static_cast<long long>(epoch_step_), static_cast<long long>(steps_per_epoch_),
+                 mean_loss);
+  }
+}
+
+void Progress::ScaleChanged(double from, double to) {
+  ClearBar();
+  std::fprintf(stderr, "step %lld: loss scale %.9g -> %.9g\n", static_cast<long long>(steps_), from,
+               to);
+}
+
+void Progress::EpochDone(int epoch, double accuracy) {
+  ClearBar();
+  std::fprintf(stderr, "epoch %d/%d: loss %.4f, test accuracy %.4f, %.0f images/s\n", epoch + 1,
+               epochs_, loss_sum_ / static_cast<double>(std::max<int64_t>(1, epoch_step_)),
+               accuracy, images_per_second());
+  loss_sum_ = 0;
+  epoch_step_ = 0;
+  last_ = Clock::now();
+}
+
+double Progress::images_per_second() const {
+  return timed_seconds_ > 0 ? static_cast<double>(timed_images_) / timed_seconds_ : 0;
+}
+
+double PeakRssMib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux reports KiB
+}
+
+}  // namespace halftone::example
