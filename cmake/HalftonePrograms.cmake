@@ -1,14 +1,22 @@
-# halftone_programs(DIR target...): each DIR/<stem>.cc is the program <build>/DIR/<stem>. The target
-# halftone_all_programs builds those of all folders.
+# halftone_programs(DIR target...): each DIR/<stem>.cc is the program <build>/DIR/<stem>; what several
+# share lies in DIR/support/ and becomes halftone_DIR_support. The target halftone_all_programs builds
+# the programs of all folders.
 add_custom_target(halftone_all_programs)
 
 function(halftone_programs dir)
+  file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/support/*.cc)
+  set(links halftone::halftone absl::flags absl::flags_parse absl::flags_usage ${ARGN})
+  if(support)
+    add_library(halftone_${dir}_support STATIC ${support})
+    target_link_libraries(halftone_${dir}_support PUBLIC ${links})
+    list(PREPEND links halftone_${dir}_support)
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cc)
   foreach(source IN LISTS sources)
     get_filename_component(stem ${source} NAME_WE)
     add_executable(${stem} ${source})
     set_target_properties(${stem} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${dir})
-    target_link_libraries(${stem} PRIVATE halftone::halftone ${ARGN})
+    target_link_libraries(${stem} PRIVATE ${links})
     add_dependencies(halftone_all_programs ${stem})
   endforeach()
 endfunction()
