@@ -58,7 +58,9 @@ absl::Status CheckOutput(const InferContext& ctx, int64_t n, int64_t channels, c
                          w.input + 2 * w.padding, "; expected a smaller kernel or dilation");
 }
 
-ConvGeometry MakeConvGeometry(const Attributes& attrs, const Shape& x, const Shape& w) {
+}  // namespace
+
+ConvGeometry ConvGeometryOf(const Attributes& attrs, const Shape& x, const Shape& w) {
   ConvGeometry g;
   g.n = x.dim(0);
   g.c = x.dim(1);
@@ -72,7 +74,8 @@ ConvGeometry MakeConvGeometry(const Attributes& attrs, const Shape& x, const Sha
   return g;
 }
 
-PoolGeometry MakePoolGeometry(const Attributes& attrs, const Shape& x, bool ceil_mode) {
+PoolGeometry PoolGeometryOf(const Attributes& attrs, const Shape& x) {
+  const bool ceil_mode = attrs.GetBool("ceil_mode");
   PoolGeometry g;
   g.n = x.dim(0);
   g.c = x.dim(1);
@@ -83,8 +86,6 @@ PoolGeometry MakePoolGeometry(const Attributes& attrs, const Shape& x, bool ceil
   SetOutput(g.w, ceil_mode);
   return g;
 }
-
-}  // namespace
 
 absl::StatusOr<ConvGeometry> InferConvGeometry(const InferContext& ctx, const Shape& x,
                                                const Shape& w) {
@@ -101,7 +102,7 @@ absl::StatusOr<ConvGeometry> InferConvGeometry(const InferContext& ctx, const Sh
   if (w.dim(2) < 1 || w.dim(3) < 1) {
     return InvalidArgument(ctx.op, ": w is ", w.ToString(), "; expected a kernel of 1x1 or more");
   }
-  ConvGeometry g = MakeConvGeometry(ctx.attrs, x, w);
+  ConvGeometry g = ConvGeometryOf(ctx.attrs, x, w);
   HT_RETURN_IF_ERROR(CheckOutput(ctx, g.n, g.o, g.h, g.w));
   return g;
 }
@@ -109,7 +110,7 @@ absl::StatusOr<ConvGeometry> InferConvGeometry(const InferContext& ctx, const Sh
 absl::StatusOr<PoolGeometry> InferPoolGeometry(const InferContext& ctx, const Shape& x) {
   HT_RETURN_IF_ERROR(CheckWindowAttrs(ctx));
   HT_RETURN_IF_ERROR(CheckInts(ctx, "kernel", 2, 1, int64_t{1} << 20));
-  PoolGeometry g = MakePoolGeometry(ctx.attrs, x, ctx.attrs.GetBool("ceil_mode"));
+  PoolGeometry g = PoolGeometryOf(ctx.attrs, x);
   for (const WindowAxis* axis : {&g.h, &g.w}) {
     if (2 * axis->padding > axis->Span()) {
       return InvalidArgument(ctx.op, ": padding is ", axis->padding, " for a window of ",
@@ -123,18 +124,18 @@ absl::StatusOr<PoolGeometry> InferPoolGeometry(const InferContext& ctx, const Sh
 ConvGeometry ConvGeometryOf(const ir::Node& node) {
   const std::string& op = node.op().name;
   if (op == "conv2d_grad_input") {
-    return MakeConvGeometry(node.attrs(), node.output_type().shape, node.input_type(1).shape);
+    return ConvGeometryOf(node.attrs(), node.output_type().shape, node.input_type(1).shape);
   }
   if (op == "conv2d_grad_weight") {
-    return MakeConvGeometry(node.attrs(), node.input_type(0).shape, node.output_type().shape);
+    return ConvGeometryOf(node.attrs(), node.input_type(0).shape, node.output_type().shape);
   }
-  return MakeConvGeometry(node.attrs(), node.input_type(0).shape, node.input_type(1).shape);
+  return ConvGeometryOf(node.attrs(), node.input_type(0).shape, node.input_type(1).shape);
 }
 
 PoolGeometry PoolGeometryOf(const ir::Node& node) {
   const Shape x =
       node.attrs().Has("shape") ? Shape(node.attrs().GetInts("shape")) : node.input_type(0).shape;
-  return MakePoolGeometry(node.attrs(), x, node.attrs().GetBool("ceil_mode"));
+  return PoolGeometryOf(node.attrs(), x);
 }
 
 int64_t AveragePoolDivisor(const PoolGeometry& g, int64_t oh, int64_t ow, bool count_include_pad) {

@@ -37,6 +37,8 @@ struct ConvGeometry {
   double flops() const;
 };
 
+// From attributes and shapes that inference has accepted.
+ConvGeometry ConvGeometryOf(const ir::Attributes& attrs, const Shape& x, const Shape& w);
 // Of a node of op conv2d, conv2d_grad_input or conv2d_grad_weight.
 ConvGeometry ConvGeometryOf(const ir::Node& node);
 
@@ -49,6 +51,8 @@ struct PoolGeometry {
   Shape y_shape() const { return {n, c, h.output, w.output}; }
 };
 
+// From attributes and the shape of x that inference has accepted.
+PoolGeometry PoolGeometryOf(const ir::Attributes& attrs, const Shape& x);
 // Of a node of op max_pool2d, avg_pool2d or one of their gradients.
 PoolGeometry PoolGeometryOf(const ir::Node& node);
 

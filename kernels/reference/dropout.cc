@@ -1,0 +1,28 @@
+// dropout.
+#include "halftone/core/philox.h"
+#include "halftone/kernels/reference/reference_util.h"
+
+namespace halftone::kernels {
+namespace {
+
+RefRun MakeDropout(RefNode& node) {
+  const int64_t size = node.in(0).num_elements();
+  const double p = node.attrs.GetFloat("p");
+  const uint64_t seed = static_cast<uint64_t>(node.attrs.GetInt("seed"));
+  return [=](const RefCall& call) {
+    PhiloxCounter words{};
+    for (int64_t i = 0; i < size; ++i) {
+      if (i % 4 == 0) words = PhiloxBlock(seed, call.run_count(), static_cast<uint64_t>(i / 4));
+      const bool keep = static_cast<double>(UniformFromBits(words[i % 4])) >= p;
+      call.Store(0, i, keep ? call.Load(0, i) / (1 - p) : 0);
+    }
+  };
+}
+
+}  // namespace
+
+void Register_reference_dropout(KernelRegistry& r) {
+  AddReference(r, "dropout", ir::kFloats, MakeDropout);
+}
+
+}  // namespace halftone::kernels
