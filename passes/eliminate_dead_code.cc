@@ -7,7 +7,7 @@
 namespace halftone::passes {
 namespace {
 
-// Variables whose declaration stays although nothing reads it.
+// Variables whose declaration stays although nothing reads them.
 std::set<std::string> KeptVariables(const ir::Graph& graph) {
   std::set<std::string> kept;
   for (const ir::Variable& variable : graph.variables()) {
@@ -24,7 +24,6 @@ class EliminateDeadCode : public Pass {
   const char* name() const override { return "eliminate-dead-code"; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
-    const std::set<std::string> kept = KeptVariables(graph);
     std::set<const ir::Node*> live;
     for (const ir::Output& output : graph.outputs()) live.insert(output.value.node);
     // Operands come before their users, so one sweep from the end sees every user first.
@@ -32,8 +31,7 @@ class EliminateDeadCode : public Pass {
     std::vector<ir::Node*> dead;
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       ir::Node* node = *it;
-      const bool root = node->op().has_side_effect || IsOp(*node, "input") ||
-                        (IsOp(*node, "variable") && kept.contains(node->attrs().GetString("name")));
+      const bool root = node->op().has_side_effect || IsOp(*node, "input");
       if (!root && !live.contains(node)) {
         dead.push_back(node);
         continue;
@@ -41,8 +39,7 @@ class EliminateDeadCode : public Pass {
       for (ir::Value v : node->inputs()) live.insert(v.node);
     }
 
-    int64_t variables_removed = 0;
-    std::set<std::string> declared = kept;
+    std::set<std::string> declared = KeptVariables(graph);
     for (const ir::Node* node : graph.variable_nodes()) {
       if (live.contains(node)) declared.insert(node->attrs().GetString("name"));
     }
@@ -51,13 +48,10 @@ class EliminateDeadCode : public Pass {
       if (!declared.contains(variable.name)) forgotten.push_back(variable.name);
     }
     graph.Remove(dead);
-    for (const std::string& variable : forgotten) {
-      graph.RemoveVariable(variable);
-      ++variables_removed;
-    }
+    for (const std::string& variable : forgotten) graph.RemoveVariable(variable);
     context.stats["removed"] += static_cast<int64_t>(dead.size());
-    context.stats["variables_removed"] += variables_removed;
-    return !dead.empty() || variables_removed > 0;
+    context.stats["variables_removed"] += static_cast<int64_t>(forgotten.size());
+    return !dead.empty() || !forgotten.empty();
   }
 };
 

@@ -117,7 +117,6 @@ absl::Status PassManager::Dump(const ir::Graph& graph, const std::string& what) 
   ir::TextOptions text;
   text.scopes = true;
   text.provenance = true;
-  text.constants_dir = options_.dump_dir;
   std::ofstream file(path);
   file << ir::Print(graph, text);
   file.flush();
