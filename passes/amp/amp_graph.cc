@@ -1,0 +1,140 @@
+#include "halftone/passes/amp/amp_graph.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace halftone::passes {
+namespace {
+
+bool Contains(const std::vector<int>& list, int x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
+}
+
+}  // namespace
+
+bool IsConstant(const ir::Node& node) { return node.op().name == "constant"; }
+bool IsVariable(const ir::Node& node) { return node.op().name == "variable"; }
+bool IsCast(const ir::Node& node) { return node.op().name == "cast"; }
+bool IsAmpCast(const ir::Node& node) { return IsCast(node) && node.provenance.pass == kAmpPass; }
+
+ir::Node* FindAmpMarker(const ir::Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->op().is_marker && node->op().name == "amp") return node.get();
+  }
+  return nullptr;
+}
+
+ir::Value LookThroughAmpCasts(ir::Value value) {
+  while (IsAmpCast(*value.node)) value = value.node->input(0);
+  return value;
+}
+
+bool IsMainInput(const ir::Node& node, int port) {
+  return IsFloat(node.input_type(port).dtype) && !Contains(node.op().amp.keep_f32_inputs, port);
+}
+
+bool IsMainOutput(const ir::Node& node, int port) {
+  return IsFloat(node.output_type(port).dtype) && !Contains(node.op().amp.keep_f32_outputs, port);
+}
+
+bool IsLoweredValue(ir::Value value) {
+  const ir::AmpDecision& amp = value.node->amp;
+  return amp.decided && IsLow(amp.dtype) && value.dtype() == amp.dtype &&
+         IsMainOutput(*value.node, value.index);
+}
+
+DType LogicalDType(ir::Value value) {
+  value = LookThroughAmpCasts(value);
+  return IsLoweredValue(value) ? DType::kF32 : value.dtype();
+}
+
+std::vector<int> SameDTypePorts(const ir::Node& node) {
+  const ir::AmpTrait& trait = node.op().amp;
+  std::vector<int> ports;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if ((trait.all_inputs_share || Contains(trait.same_dtype_inputs, i)) && IsMainInput(node, i)) {
+      ports.push_back(i);
+    }
+  }
+  return ports;
+}
+
+AmpGraph::AmpGraph(ir::Graph& graph, const std::map<int64_t, amp::ClassChoice>& classes) {
+  for (const auto& node : graph.nodes()) {
+    if (IsAmpCast(*node)) continue;
+    AmpVertex vertex;
+    vertex.node = node.get();
+    vertex.role = RoleOf(*node);
+    if (auto it = classes.find(node->id()); it != classes.end()) vertex.choice = it->second;
+    index_[node->id()] = size();
+    vertices_.push_back(std::move(vertex));
+  }
+  for (int v = 0; v < size(); ++v) {
+    for (int port = 0; port < vertices_[v].node->num_inputs(); ++port) ConnectInput(v, port);
+  }
+  for (const ir::Output& output : graph.outputs()) {
+    ir::Value value = LookThroughAmpCasts(output.value);
+    if (IsMainOutput(*value.node, value.index)) {
+      vertices_[IndexOf(*value.node)].has_f32_user = true;
+    }
+  }
+  for (AmpVertex& vertex : vertices_) {
+    std::sort(vertex.users.begin(), vertex.users.end());
+    vertex.users.erase(std::unique(vertex.users.begin(), vertex.users.end()), vertex.users.end());
+  }
+  by_name_.resize(vertices_.size());
+  std::iota(by_name_.begin(), by_name_.end(), 0);
+  std::sort(by_name_.begin(), by_name_.end(), [this](int a, int b) { return name(a) < name(b); });
+}
+
+AmpRole AmpGraph::RoleOf(const ir::Node& node) const {
+  if (node.op().is_marker || node.op().has_side_effect || IsCast(node)) return AmpRole::kOpaque;
+  int inputs = 0, outputs = 0;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (!IsMainInput(node, i)) continue;
+    if (LogicalDType(node.input(i)) != DType::kF32) return AmpRole::kOpaque;
+    ++inputs;
+  }
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (!IsMainOutput(node, i)) continue;
+    if (LogicalDType(node.output(i)) != DType::kF32) return AmpRole::kOpaque;
+    ++outputs;
+  }
+  if (node.op().amp.cast_output_only) inputs = 0;
+  if (outputs == 0) return inputs == 0 ? AmpRole::kOpaque : AmpRole::kObserver;
+  return inputs == 0 ? AmpRole::kSource : AmpRole::kPaintable;
+}
+
+void AmpGraph::ConnectInput(int v, int port) {
+  AmpVertex& vertex = vertices_[v];
+  ir::Value value = LookThroughAmpCasts(vertex.node->input(port));
+  const int producer = IndexOf(*value.node);
+  const bool value_is_main = IsMainOutput(*value.node, value.index);
+  const bool reader_paints =
+      vertex.role == AmpRole::kPaintable || vertex.role == AmpRole::kObserver;
+  const bool main = reader_paints && IsMainInput(*vertex.node, port);
+  if (!main) {
+    vertex.producers.push_back(kNotMain);
+    if (value_is_main) vertices_[producer].has_f32_user = true;
+    return;
+  }
+  const AmpRole from = vertices_[producer].role;
+  const bool paints = from == AmpRole::kPaintable || from == AmpRole::kSource;
+  vertex.producers.push_back(paints && value_is_main ? producer : kFixedF32);
+  if (paints && value_is_main) vertices_[producer].users.push_back(v);
+}
+
+int AmpGraph::IndexOf(const ir::Node& node) const {
+  auto it = index_.find(node.id());
+  return it == index_.end() ? -1 : it->second;
+}
+
+std::vector<int> AmpGraph::MainProducers(int v) const {
+  std::vector<int> result;
+  for (int producer : vertices_[v].producers) {
+    if (producer != kNotMain) result.push_back(producer);
+  }
+  return result;
+}
+
+}  // namespace halftone::passes

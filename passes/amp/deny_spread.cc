@@ -1,0 +1,124 @@
+#include "halftone/passes/amp/deny_spread.h"
+
+#include <algorithm>
+
+#include "halftone/passes/amp/range_lint.h"
+
+namespace halftone::passes {
+
+using ir::AmpClass;
+
+std::vector<std::string> DenySpread::Run(const std::vector<std::string>& missing_kernel,
+                                         std::vector<std::string>* notes) {
+  seed_reason_.resize(graph_.size());
+  range_.assign(graph_.size(), false);
+  leading_.assign(graph_.size(), false);
+  parent_.assign(graph_.size(), -1);
+  Seed(missing_kernel, notes);
+  FindLeadingClear();
+  Spread(true);
+  Spread(false);
+  std::vector<std::string> reasons(graph_.size());
+  for (int v = 0; v < graph_.size(); ++v) {
+    if (parent_[v] >= 0) reasons[v] = ChainReason(v);
+  }
+  return reasons;
+}
+
+std::set<const ir::Node*> DenySpread::Losses() const {
+  std::set<const ir::Node*> losses;
+  for (const AmpVertex& vertex : graph_.vertices()) {
+    if (vertex.node->op().name != "backward") continue;
+    losses.insert(LookThroughAmpCasts(vertex.node->input(0)).node);
+  }
+  return losses;
+}
+
+void DenySpread::Seed(const std::vector<std::string>& missing_kernel,
+                      std::vector<std::string>* notes) {
+  const std::set<const ir::Node*> losses = Losses();
+  for (int v : graph_.by_name()) {
+    const AmpVertex& vertex = graph_[v];
+    if (vertex.role != AmpRole::kPaintable) continue;
+    const AmpClass amp_class = vertex.choice.amp_class;
+    if (amp_class == AmpClass::kDeny) {
+      seed_reason_[v] = Concat("f32: denied: ", vertex.choice.why);
+    } else if (auto problem = RangeProblemOfReader(graph_, v, low_)) {
+      const bool overruled = amp_class == AmpClass::kAllow && vertex.choice.forced;
+      if (missing_kernel[v].empty()) {
+        notes->push_back(
+            Concat(graph_.name(v), ": ", problem->text,
+                   overruled ? "; runs in 16 bit because the user says so" : "; stays f32"));
+      }
+      if (overruled) continue;
+      seed_reason_[v] = Concat("f32: range: ", problem->text);
+      range_[v] = true;
+    } else if (amp_class != AmpClass::kAllow && losses.count(vertex.node)) {
+      seed_reason_[v] = "f32: denied: it is the loss";
+    } else {
+      continue;
+    }
+    parent_[v] = v;
+  }
+}
+
+void DenySpread::FindLeadingClear() {
+  std::vector<int> stack;
+  for (int v = 0; v < graph_.size(); ++v) {
+    if (graph_[v].role != AmpRole::kPaintable) continue;
+    if (parent_[v] == v || graph_[v].choice.amp_class == AmpClass::kInfer) stack.push_back(v);
+  }
+  while (!stack.empty()) {
+    int v = stack.back();
+    stack.pop_back();
+    for (int p : graph_.MainProducers(v)) {
+      if (p < 0 || leading_[p] || graph_[p].choice.amp_class != AmpClass::kClear) continue;
+      leading_[p] = true;
+      stack.push_back(p);
+    }
+  }
+}
+
+void DenySpread::Spread(bool range) {
+  // Breadth first, each level in the order of names, so that every chain is the shortest and the
+  // first by name.
+  auto by_name = [this](int a, int b) { return graph_.name(a) < graph_.name(b); };
+  std::vector<int> frontier;
+  for (int v : graph_.by_name()) {
+    if (parent_[v] == v && range_[v] == range) frontier.push_back(v);
+  }
+  while (!frontier.empty()) {
+    std::sort(frontier.begin(), frontier.end(), by_name);
+    std::vector<int> following;
+    for (int v : frontier) {
+      for (int u : graph_[v].users) {
+        if (graph_[u].role != AmpRole::kPaintable || parent_[u] >= 0) continue;
+        const AmpClass amp_class = graph_[u].choice.amp_class;
+        const bool through_clear = amp_class == AmpClass::kClear && (leading_[u] || range);
+        if (amp_class != AmpClass::kInfer && !through_clear) continue;
+        parent_[u] = v;
+        range_[u] = range;
+        following.push_back(u);
+      }
+    }
+    frontier = std::move(following);
+  }
+}
+
+std::string DenySpread::ChainReason(int v) const {
+  if (parent_[v] == v) return seed_reason_[v];
+  std::vector<int> chain;  // what v reads, then what that reads, ... up to the seed
+  for (int u = v; parent_[u] != u; u = parent_[u]) chain.push_back(parent_[u]);
+  const int seed = chain.back();
+  chain.pop_back();
+  std::string text =
+      Concat("f32: ", range_[v] ? "range" : "denied", ", because reads ", graph_.name(seed));
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < chain.size() && i < kShown; ++i) {
+    text += Concat(i == 0 ? " via " : ", ", graph_.name(chain[i]));
+  }
+  if (chain.size() > kShown) text += Concat(" and ", chain.size() - kShown, " more");
+  return text;
+}
+
+}  // namespace halftone::passes

@@ -1,0 +1,314 @@
+#include "halftone/passes/amp/painter.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "halftone/passes/amp/deny_spread.h"
+#include "halftone/passes/amp/range_lint.h"
+
+namespace halftone::passes {
+namespace {
+
+using ir::AmpClass;
+
+class Painter {
+ public:
+  Painter(const AmpGraph& graph, DType low, const ir::Target& target)
+      : graph_(graph),
+        low_(low),
+        target_(target),
+        low_paint_(graph.size(), false),
+        by_clear_(graph.size(), false),
+        reasons_(graph.size()),
+        missing_kernel_(graph.size()) {}
+
+  Painting Run() {
+    FindMissingKernels();
+    Allow();
+    Deny();
+    Between();
+    if (low_ == DType::kBF16) Follow();
+    Clear();
+    Groups();
+    Observers();
+    return Result();
+  }
+
+ private:
+  AmpClass ClassOf(int v) const { return graph_[v].choice.amp_class; }
+  bool IsPaintable(int v) const { return graph_[v].role == AmpRole::kPaintable; }
+  bool Denied(int v) const { return !denied_[v].empty(); }
+  // May still turn 16-bit.
+  bool Open(int v) const {
+    return IsPaintable(v) && !low_paint_[v] && !Denied(v) && missing_kernel_[v].empty();
+  }
+  bool IsSoft(int v) const {
+    return ClassOf(v) == AmpClass::kInfer || ClassOf(v) == AmpClass::kClear;
+  }
+  std::string LowReason(const std::string& why) const { return Concat(Name(low_), ": ", why); }
+  void PaintLow(int v, const std::string& why) {
+    low_paint_[v] = true;
+    reasons_[v] = LowReason(why);
+  }
+
+  // A value that may be rounded to 16 bit without a reader noticing more than rounding.
+  bool IsParameterOrConstant(int v) const {
+    return v >= 0 && (IsVariable(*graph_[v].node) || IsConstant(*graph_[v].node));
+  }
+
+  void FindMissingKernels() {
+    for (int v = 0; v < graph_.size(); ++v) {
+      const ir::OpRecord& op = graph_[v].node->op();
+      std::vector<std::string> needed = {op.name};
+      needed.insert(needed.end(), op.gradient_ops.begin(), op.gradient_ops.end());
+      for (const std::string& name : needed) {
+        if (target_.HasKernel(name, low_)) continue;
+        missing_kernel_[v] =
+            Concat("f32: ", target_.name(), " has no ", Name(low_), " kernel for ", name);
+        break;
+      }
+    }
+  }
+
+  void Allow() {
+    for (int v = 0; v < graph_.size(); ++v) {
+      if (!IsPaintable(v) || ClassOf(v) != AmpClass::kAllow) continue;
+      if (!missing_kernel_[v].empty()) {
+        if (graph_[v].choice.forced) {
+          notes_.push_back(Concat(graph_.name(v), " stays ", missing_kernel_[v]));
+        }
+        continue;
+      }
+      PaintLow(v, Concat("allowed: ", graph_[v].choice.why));
+    }
+  }
+
+  void Deny() {
+    DenySpread spread(graph_, low_);
+    denied_ = spread.Run(missing_kernel_, &notes_);
+    for (int v = 0; v < graph_.size(); ++v) {
+      if (Denied(v)) low_paint_[v] = false;
+    }
+  }
+
+  // Breadth first from `start` along `next`, through vertices that `enter` accepts. Fills origin
+  // with the seed that reached each vertex: the first by name among the nearest.
+  template <typename Next, typename Enter>
+  std::vector<int> Reach(const std::vector<int>& start, Next next, Enter enter) const {
+    std::vector<int> origin(graph_.size(), -1);
+    std::vector<int> frontier = start;
+    for (int v : start) origin[v] = v;
+    auto by_origin = [&](int a, int b) {
+      return std::tie(graph_.name(origin[a]), graph_.name(a)) <
+             std::tie(graph_.name(origin[b]), graph_.name(b));
+    };
+    std::vector<bool> seen(graph_.size(), false);
+    while (!frontier.empty()) {
+      std::sort(frontier.begin(), frontier.end(), by_origin);
+      std::vector<int> following;
+      for (int v : frontier) {
+        for (int w : next(v)) {
+          if (w < 0 || seen[w] || !enter(w)) continue;
+          seen[w] = true;
+          origin[w] = origin[v];
+          following.push_back(w);
+        }
+      }
+      frontier = std::move(following);
+    }
+    return origin;
+  }
+
+  void Between() {
+    std::vector<int> seeds;
+    for (int v : graph_.by_name()) {
+      if (low_paint_[v]) seeds.push_back(v);
+    }
+    auto soft = [this](int v) { return Open(v) && IsSoft(v); };
+    std::vector<int> before = Reach(
+        seeds, [this](int v) { return graph_[v].users; }, soft);
+    std::vector<int> after = Reach(
+        seeds, [this](int v) { return graph_.MainProducers(v); },
+        [&](int v) { return soft(v) && before[v] >= 0; });
+    for (int v = 0; v < graph_.size(); ++v) {
+      if (!Open(v) || before[v] < 0 || after[v] < 0) continue;
+      PaintLow(v, Concat("between ", graph_.name(before[v]), " and ", graph_.name(after[v])));
+    }
+  }
+
+  // Repeats `round` (which lists the vertices to repaint, from one frozen state) until it lists
+  // none.
+  template <typename Round, typename Apply>
+  void FixedPoint(Round round, Apply apply) {
+    while (true) {
+      std::vector<std::pair<int, std::string>> found = round();
+      if (found.empty()) return;
+      for (const auto& [v, why] : found) apply(v, why);
+    }
+  }
+
+  // The first by name of the 16-bit vertices among `candidates`, or -1.
+  int FirstLow(const std::vector<int>& candidates) const {
+    int first = -1;
+    for (int v : candidates) {
+      if (v < 0 || !low_paint_[v]) continue;
+      if (first < 0 || graph_.name(v) < graph_.name(first)) first = v;
+    }
+    return first;
+  }
+
+  void Follow() {
+    FixedPoint(
+        [this] {
+          std::vector<std::pair<int, std::string>> found;
+          for (int v = 0; v < graph_.size(); ++v) {
+            if (!Open(v) || ClassOf(v) != AmpClass::kInfer) continue;
+            std::vector<int> producers = graph_.MainProducers(v);
+            int leader = FirstLow(producers);
+            bool all = std::all_of(producers.begin(), producers.end(), [this](int p) {
+              return p >= 0 && (low_paint_[p] || IsParameterOrConstant(p));
+            });
+            if (leader >= 0 && all) found.emplace_back(v, Concat("follows ", graph_.name(leader)));
+          }
+          return found;
+        },
+        [this](int v, const std::string& why) { PaintLow(v, why); });
+  }
+
+  // Whether every main operand is 16-bit already (constants are converted at compile time).
+  bool FedByLow(int v) const {
+    std::vector<int> producers = graph_.MainProducers(v);
+    return FirstLow(producers) >= 0 &&
+           std::all_of(producers.begin(), producers.end(), [this](int p) {
+             return p >= 0 && (low_paint_[p] || IsConstant(*graph_[p].node));
+           });
+  }
+
+  bool ReadByLowOnly(int v) const {
+    const AmpVertex& vertex = graph_[v];
+    return !vertex.has_f32_user && !vertex.users.empty() &&
+           std::all_of(vertex.users.begin(), vertex.users.end(),
+                       [this](int u) { return IsPaintable(u) && low_paint_[u]; });
+  }
+
+  void Clear() {
+    FixedPoint(
+        [this] {
+          std::vector<std::pair<int, std::string>> found;
+          for (int v = 0; v < graph_.size(); ++v) {
+            if (!Open(v) || ClassOf(v) != AmpClass::kClear) continue;
+            if (FedByLow(v)) {
+              int leader = FirstLow(graph_.MainProducers(v));
+              found.emplace_back(v, Concat("dtype does not matter, follows ", graph_.name(leader)));
+            } else if (ReadByLowOnly(v)) {
+              int leader = FirstLow(graph_[v].users);
+              found.emplace_back(v, Concat("dtype does not matter, read by ", graph_.name(leader)));
+            }
+          }
+          return found;
+        },
+        [this](int v, const std::string& why) {
+          PaintLow(v, why);
+          by_clear_[v] = true;
+        });
+  }
+
+  // Why a 16-bit vertex has to turn back, or "".
+  std::string GroupProblem(int v) const {
+    std::vector<int> ports = SameDTypePorts(*graph_[v].node);
+    if (ports.size() >= 2) {
+      for (int port : ports) {
+        int p = graph_[v].producers[port];
+        if (p >= 0 && (low_paint_[p] || IsParameterOrConstant(p))) continue;
+        return Concat("f32: its operands share a dtype and ",
+                      graph_[v].node->input(port).node->name(), " is f32");
+      }
+    }
+    if (by_clear_[v] && !FedByLow(v) && !ReadByLowOnly(v)) return "f32: dtype does not matter";
+    return "";
+  }
+
+  void Groups() {
+    FixedPoint(
+        [this] {
+          std::vector<std::pair<int, std::string>> found;
+          for (int v = 0; v < graph_.size(); ++v) {
+            if (!low_paint_[v] || ClassOf(v) == AmpClass::kAllow || graph_[v].choice.forced)
+              continue;
+            if (std::string why = GroupProblem(v); !why.empty()) found.emplace_back(v, why);
+          }
+          return found;
+        },
+        [this](int v, const std::string& why) {
+          low_paint_[v] = false;
+          reasons_[v] = why;
+        });
+  }
+
+  void Observers() {
+    for (int v = 0; v < graph_.size(); ++v) {
+      if (graph_[v].role != AmpRole::kObserver) continue;
+      std::vector<int> producers = graph_.MainProducers(v);
+      bool exact = std::all_of(producers.begin(), producers.end(), [this](int p) {
+        return p >= 0 &&
+               (low_paint_[p] || (IsConstant(*graph_[p].node) && IsExactIn(*graph_[p].node, low_)));
+      });
+      int leader = FirstLow(producers);
+      if (exact && leader >= 0 && ClassOf(v) != AmpClass::kDeny && missing_kernel_[v].empty()) {
+        PaintLow(v, Concat("reads ", graph_.name(leader), " as it is"));
+      }
+    }
+  }
+
+  std::string WhyF32(int v) const {
+    if (Denied(v)) return denied_[v];
+    if (!reasons_[v].empty()) return reasons_[v];
+    if (!missing_kernel_[v].empty()) return missing_kernel_[v];
+    if (ClassOf(v) == AmpClass::kClear) return "f32: dtype does not matter, no 16-bit neighbours";
+    return "f32: not between allowed nodes";
+  }
+
+  Painting Result() {
+    Painting painting;
+    for (int v = 0; v < graph_.size(); ++v) {
+      const AmpVertex& vertex = graph_[v];
+      ir::AmpDecision decision;
+      decision.amp_class = ClassOf(v);
+      switch (vertex.role) {
+        case AmpRole::kPaintable:
+        case AmpRole::kObserver:
+          decision.decided = true;
+          decision.dtype = low_paint_[v] ? low_ : DType::kF32;
+          decision.reason = low_paint_[v] ? reasons_[v] : WhyF32(v);
+          break;
+        case AmpRole::kSource:
+          decision.decided = true;
+          decision.reason = "f32: a source, cast where it is read in 16 bit";
+          break;
+        case AmpRole::kOpaque:
+          break;
+      }
+      painting.decisions.push_back(std::move(decision));
+    }
+    painting.notes = std::move(notes_);
+    return painting;
+  }
+
+  const AmpGraph& graph_;
+  const DType low_;
+  const ir::Target& target_;
+  std::vector<bool> low_paint_;
+  std::vector<bool> by_clear_;               // turned 16-bit by step 5
+  std::vector<std::string> reasons_;         // of 16-bit vertices, and of those that turned back
+  std::vector<std::string> denied_;          // why, or ""
+  std::vector<std::string> missing_kernel_;  // why not eligible, or ""
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+Painting Paint(const AmpGraph& graph, DType low, const ir::Target& target) {
+  return Painter(graph, low, target).Run();
+}
+
+}  // namespace halftone::passes
