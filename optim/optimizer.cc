@@ -66,6 +66,9 @@ absl::Status Optimizer::Validate() const {
                            std::isfinite(step_.clip_norm) && step_.clip_norm >= 0,
                            "a finite number >= 0 (0: off)"));
   HT_RETURN_IF_ERROR(Annotate(step_.lr_schedule.Validate(), Concat(title, ": lr_schedule: ")));
+  if (parameters_.empty()) {
+    return InvalidArgument(title, ": no parameters; expected one or more");
+  }
   std::set<const runtime::VariableStorage*> seen;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (parameters_[i] == nullptr) {

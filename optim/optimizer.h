@@ -40,7 +40,7 @@ class Optimizer {
   StepOptions& mutable_step_options() { return step_; }
 
   // Errors: InvalidArgument naming rule, option, value and range: "SGD: lr = -1; expected a finite
-  // number >= 0"; a null or repeated parameter. An empty list is allowed.
+  // number >= 0"; no parameter, a null or a repeated one.
   absl::Status Validate() const;
 
   // The attributes of the `optimizer` marker. `names` are the graph's names of parameters().

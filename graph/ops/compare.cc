@@ -39,7 +39,7 @@ ir::OpRecord IsFiniteOp() {
   ir::OpRecord op = ElementwiseOp(
       "isfinite", {"x"}, ir::kFloats, "y = true where x is neither infinite nor NaN",
       "IEEE 754: isFinite",
-      Untouched("asks about the dtype that arrives; a cast first would change the answer", {0}));
+      Clear("asks about the dtype that arrives; a cast first would change the answer"));
   op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx, DType::kBool); };
   op.decompose = [](ir::Builder&, const std::vector<Expr>& in, const ir::Attributes&) {
     return std::vector<Expr>{

@@ -174,7 +174,7 @@ ir::OpRecord ArgmaxOp() {
   op.outputs = {{"y", "i64"}};
   op.attrs = {Required("axis", ir::AttrType::kInt, "axis reduced, negative from the end"),
               Optional("keepdim", false, "keep the axis with extent 1")};
-  op.amp = Untouched("a narrower dtype would make ties; runs in the dtype that arrives", {0});
+  op.amp = Clear("a narrower dtype would make ties; runs in the dtype that arrives");
   op.fusion = ir::FusionClass::kReduction;
   op.cost = FlopsPerInput(1);
   op.infer = InferArgmax;

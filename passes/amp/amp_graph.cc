@@ -89,20 +89,23 @@ AmpGraph::AmpGraph(ir::Graph& graph, const std::map<int64_t, amp::ClassChoice>& 
 
 AmpRole AmpGraph::RoleOf(const ir::Node& node) const {
   if (node.op().is_marker || node.op().has_side_effect || IsCast(node)) return AmpRole::kOpaque;
-  int inputs = 0, outputs = 0;
+  int inputs = 0, outputs = 0, kept_outputs = 0;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!IsMainInput(node, i)) continue;
     if (LogicalDType(node.input(i)) != DType::kF32) return AmpRole::kOpaque;
     ++inputs;
   }
   for (int i = 0; i < node.num_outputs(); ++i) {
-    if (!IsMainOutput(node, i)) continue;
+    if (!IsMainOutput(node, i)) {
+      kept_outputs += IsFloat(node.output_type(i).dtype);
+      continue;
+    }
     if (LogicalDType(node.output(i)) != DType::kF32) return AmpRole::kOpaque;
     ++outputs;
   }
   if (node.op().amp.cast_output_only) inputs = 0;
-  if (outputs == 0) return inputs == 0 ? AmpRole::kOpaque : AmpRole::kObserver;
-  return inputs == 0 ? AmpRole::kSource : AmpRole::kPaintable;
+  if (inputs == 0) return outputs > 0 ? AmpRole::kSource : AmpRole::kOpaque;
+  return outputs + kept_outputs > 0 ? AmpRole::kPaintable : AmpRole::kObserver;
 }
 
 void AmpGraph::ConnectInput(int v, int port) {

@@ -19,7 +19,7 @@ namespace halftone::passes {
 inline constexpr char kAmpPass[] = "insert-amp-casts";
 
 enum class AmpRole : uint8_t {
-  kPaintable,  // f32 in, f32 out: may turn 16-bit
+  kPaintable,  // f32 in, floats out: may turn 16-bit
   kObserver,  // f32 in, no float out (argmax, comparisons): follows its inputs, never causes a cast
   kSource,    // f32 out only (inputs, variables, constants, embeddings): stays f32, readers cast
   kOpaque  // f64, integers, values the user made 16-bit, user casts, roots and markers: left alone
