@@ -1,0 +1,143 @@
+#include "halftone/passes/amp/report.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "halftone/passes/amp/amp_graph.h"
+#include "halftone/passes/amp/island_cost.h"
+
+namespace halftone::passes {
+namespace {
+
+// Sources and what has no float port do no float work.
+bool HasRow(const ir::Node& node) {
+  if (!node.amp.decided || node.num_inputs() == 0) return false;
+  return !node.op().amp.cast_output_only;
+}
+
+// A 16-bit node pays for casts into it, then for casts out of it.
+const ir::Node* PayerOf(const ir::Node& cast, const ir::UseMap& uses) {
+  if (IsLow(cast.output_type().dtype)) {
+    for (const auto& use : uses.uses(cast.output())) {
+      if (use.node->amp.decided) return use.node;
+    }
+  }
+  return cast.input(0).node;
+}
+
+std::string WithoutDType(const ir::AmpDecision& amp) {
+  const std::string prefix = Concat(Name(amp.dtype), ": ");
+  return amp.reason.rfind(prefix, 0) == 0 ? amp.reason.substr(prefix.size()) : amp.reason;
+}
+
+std::string Bytes(int64_t bytes) {
+  std::ostringstream out;
+  out << std::setprecision(1) << std::fixed;
+  if (bytes < 1024) return Concat(bytes, " B");
+  if (bytes < 1024 * 1024) {
+    out << static_cast<double>(bytes) / 1024 << " KiB";
+  } else {
+    out << static_cast<double>(bytes) / (1024 * 1024) << " MiB";
+  }
+  return out.str();
+}
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      const char* digits = "0123456789abcdef";
+      out += Concat("\\u00", digits[c >> 4], digits[c & 15]);
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+AmpReport MakeAmpReport(const ir::Graph& graph) {
+  AmpReport report;
+  const ir::UseMap uses(graph);
+  std::map<const ir::Node*, size_t> row_of;
+  for (const auto& node : graph.nodes()) {
+    if (!HasRow(*node)) continue;
+    AmpReportRow row;
+    row.node = node->path();
+    row.op = node->op().name;
+    row.dtype = node->amp.dtype;
+    row.amp_class = node->amp.amp_class;
+    row.why = WithoutDType(node->amp);
+    const bool low = IsLow(row.dtype);
+    if (low) row.bytes_saved = static_cast<int64_t>(SavedBytes(*node));
+    report.bytes_saved += row.bytes_saved;
+    ++(low ? report.low_nodes : report.f32_nodes);
+    row_of[node.get()] = report.rows.size();
+    report.rows.push_back(std::move(row));
+  }
+  for (const auto& node : graph.nodes()) {
+    if (!IsAmpCast(*node)) continue;
+    const auto bytes = static_cast<int64_t>(CastBytes(node->output_type()));
+    ++report.casts;
+    report.cast_bytes += bytes;
+    auto row = row_of.find(PayerOf(*node, uses));
+    if (row == row_of.end()) continue;
+    ++report.rows[row->second].casts;
+    report.rows[row->second].cast_bytes += bytes;
+  }
+  return report;
+}
+
+std::string Summary(const AmpReport& report) {
+  return Concat(report.low_nodes, " of ", report.low_nodes + report.f32_nodes, " nodes in 16 bit, ",
+                report.casts, report.casts == 1 ? " cast moves " : " casts move ",
+                Bytes(report.cast_bytes), ", ", Bytes(report.bytes_saved), " saved");
+}
+
+std::string ToText(const AmpReport& report) {
+  std::vector<std::vector<std::string>> table = {
+      {"node", "dtype", "class", "saved", "casts", "why"}};
+  for (const AmpReportRow& row : report.rows) {
+    table.push_back({row.node, Name(row.dtype), Name(row.amp_class),
+                     row.bytes_saved == 0 ? "-" : Bytes(row.bytes_saved),
+                     row.casts == 0 ? "-" : Concat(row.casts, " (", Bytes(row.cast_bytes), ")"),
+                     row.why});
+  }
+  std::vector<size_t> widths(table[0].size());
+  for (const auto& row : table) {
+    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string out;
+  for (const auto& row : table) {
+    for (size_t c = 0; c + 1 < row.size(); ++c) {
+      out += row[c] + std::string(widths[c] - row[c].size() + 2, ' ');
+    }
+    out += row.back() + "\n";
+  }
+  return out + Summary(report) + "\n";
+}
+
+std::string ToJson(const AmpReport& report) {
+  std::string out = "{\"rows\": [";
+  for (size_t i = 0; i < report.rows.size(); ++i) {
+    const AmpReportRow& row = report.rows[i];
+    out += Concat(i == 0 ? "\n" : ",\n", "  {\"node\": ", Quoted(row.node),
+                  ", \"op\": ", Quoted(row.op), ", \"dtype\": ", Quoted(Name(row.dtype)),
+                  ", \"class\": ", Quoted(Name(row.amp_class)), ", \"why\": ", Quoted(row.why),
+                  ", \"bytes_saved\": ", row.bytes_saved, ", \"casts\": ", row.casts,
+                  ", \"cast_bytes\": ", row.cast_bytes, "}");
+  }
+  return out + Concat("],\n \"low_nodes\": ", report.low_nodes,
+                      ", \"f32_nodes\": ", report.f32_nodes, ", \"casts\": ", report.casts,
+                      ", \"bytes_saved\": ", report.bytes_saved,
+                      ", \"cast_bytes\": ", report.cast_bytes, "}\n");
+}
+
+}  // namespace halftone::passes

@@ -1,0 +1,42 @@
+// The decision table of mixed precision: what halftone_dump --amp prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "halftone/graph/ir/graph.h"
+
+namespace halftone::passes {
+
+struct AmpReportRow {
+  std::string node;  // path: scope and name
+  std::string op;
+  DType dtype = DType::kF32;
+  ir::AmpClass amp_class = ir::AmpClass::kDeny;
+  std::string why;          // the reason chain, without the dtype in front
+  int64_t bytes_saved = 0;  // what the node moves less than in f32, a step
+  int casts = 0;           // casts of the precision passes made on its account: into a 16-bit node,
+                           // out of one; a shared cast is paid by its first reader
+  int64_t cast_bytes = 0;  // read and written by them
+};
+
+struct AmpReport {
+  std::vector<AmpReportRow> rows;  // nodes that do float work, in node order
+  int low_nodes = 0, f32_nodes = 0, casts = 0;
+  int64_t bytes_saved = 0, cast_bytes = 0;
+};
+
+// Of a graph on which insert-amp-casts ran; gradients inherit, so the table lists the forward
+// nodes. A graph without decisions gives an empty report.
+AmpReport MakeAmpReport(const ir::Graph& graph);
+
+// Columns: node, dtype, class, saved, casts, why; then the summary line.
+std::string ToText(const AmpReport& report);
+// {"rows": [{"node": ..., "op", "dtype", "class", "why", "bytes_saved", "casts", "cast_bytes"}],
+//  "low_nodes", "f32_nodes", "casts", "bytes_saved", "cast_bytes"}
+std::string ToJson(const AmpReport& report);
+// "12 of 17 nodes in 16 bit, 5 casts move 3.2 KiB, 1.2 MiB saved".
+std::string Summary(const AmpReport& report);
+
+}  // namespace halftone::passes

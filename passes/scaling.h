@@ -1,0 +1,24 @@
+// What scale-losses, insert-optimizers and update-scalers share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "halftone/graph/ir/builder.h"
+
+namespace halftone::passes {
+
+// The markers of one op, in node order.
+std::vector<ir::Node*> FindMarkers(const ir::Graph& graph, const char* op);
+
+// The `scaler` marker named `name`, or null.
+ir::Node* FindScaler(const ir::Graph& graph, const std::string& name);
+
+// The variable node of a scaler's state, declared on first use. `field`: "scale", "growth_tracker",
+// ... ; the builder makes the node.
+ir::Expr ScalerVariable(ir::Builder& b, const ir::Node& scaler, const std::string& field);
+
+// The conjunction of flags; a constant true for none.
+ir::Expr AllOf(ir::Builder& b, const std::vector<ir::Value>& flags);
+
+}  // namespace halftone::passes

@@ -1,0 +1,77 @@
+#include "halftone/passes/update_scalers.h"
+
+#include "halftone/optim/grad_scaler.h"
+#include "halftone/passes/rewrite.h"
+#include "halftone/passes/scaling.h"
+
+namespace halftone::passes {
+namespace {
+
+constexpr char kPass[] = "update-scalers";
+
+using ir::Expr;
+
+class UpdateScalers : public Pass {
+ public:
+  const char* name() const override { return kPass; }
+
+  absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    const std::vector<ir::Node*> scalers = FindMarkers(graph, "scaler");
+    if (scalers.empty()) return false;
+    std::vector<ir::Value> flags;
+    for (const ir::Node* scaler : scalers) {
+      HT_RETURN_IF_ERROR(AddUpdate(*scaler));
+      flags.insert(flags.end(), scaler->inputs().begin(), scaler->inputs().end());
+      ++context.stats["scalers"];
+    }
+    if (!flags.empty()) HT_RETURN_IF_ERROR(GuardBuffers(graph, *scalers[0], flags, context));
+    graph.Remove(scalers);
+    HT_RETURN_IF_ERROR(graph.Sort());
+    return true;
+  }
+
+ private:
+  static absl::Status AddUpdate(const ir::Node& scaler) {
+    ir::Builder b = BuilderLike(scaler, kPass);
+    const ir::Attributes& attrs = scaler.attrs();
+    std::vector<std::string> names;
+    std::vector<Expr> inputs;
+    for (const ir::Variable& variable : amp::ScalerVariables(
+             attrs.GetString("name"), attrs.GetFloat("init_scale"), attrs.GetInt("hysteresis"))) {
+      names.push_back(variable.name);
+      inputs.push_back(b.Var(variable));
+    }
+    if (scaler.num_inputs() == 0) return b.status();
+    inputs.push_back(AllOf(b, scaler.inputs()));
+    ir::Attributes update{{"dynamic", attrs.GetString("mode") == "dynamic"}};
+    for (const char* copied : {"growth_factor", "backoff_factor", "growth_interval", "min_scale",
+                               "max_scale", "hysteresis"}) {
+      update.Set(copied, *attrs.Find(copied));
+    }
+    std::vector<Expr> next = b.Make("loss_scale_update", inputs, update);
+    HT_RETURN_IF_ERROR(b.status());
+    for (size_t i = 0; i < names.size(); ++i) b.Commit(names[i], next[i]);
+    return b.status();
+  }
+
+  static absl::Status GuardBuffers(ir::Graph& graph, const ir::Node& scaler,
+                                   const std::vector<ir::Value>& flags, PassContext& context) {
+    ir::Builder b = BuilderLike(scaler, kPass);
+    for (ir::Node* commit : graph.commits()) {
+      const ir::Variable* found = graph.FindVariable(commit->attrs().GetString("variable"));
+      if (found == nullptr || found->kind != ir::VariableKind::kBuffer) continue;
+      const ir::Variable variable = *found;
+      Expr kept = b.Op("where", {AllOf(b, flags), b.Wrap(commit->input(0)), b.Var(variable)});
+      HT_RETURN_IF_ERROR(b.status());
+      commit->set_input(0, kept.value());
+      ++context.stats["guarded_buffers"];
+    }
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeUpdateScalers() { return std::make_unique<UpdateScalers>(); }
+
+}  // namespace halftone::passes
