@@ -42,7 +42,7 @@ OpRecord Attrs() {
               {"f", AttrType::kFloat, AttrValue(0.5), ""},
               {"s", AttrType::kString, AttrValue(std::string("s")), ""},
               {"d", AttrType::kDType, AttrValue(DType::kF32), ""},
-              {"is", AttrType::kInts, AttrValue(std::vector<int64_t>{}), ""},
+              {"is", AttrType::kInts, AttrValue(std::vector<int64_t>{1}), ""},
               {"fs", AttrType::kFloats, AttrValue(std::vector<double>{}), ""},
               {"ss", AttrType::kStrings, AttrValue(std::vector<std::string>{}), ""},
               {"t", AttrType::kTensor, AttrValue(Tensor::Scalar(DType::kF32, 1)), ""}};
