@@ -1,0 +1,41 @@
+// Activations. Shapes: the result has the shape and dtype of x.
+#pragma once
+
+#include <string>
+
+#include "halftone/graph/nn/op.h"
+
+namespace halftone::nn {
+
+// max(x, 0).
+inline Value relu(const Value& x, Loc loc = Loc::current()) {
+  return internal::Op("relu", {x}, {}, loc);
+}
+// x * Phi(x). approximate: "none" (erf) or "tanh".
+inline Value gelu(const Value& x, const std::string& approximate = "none",
+                  Loc loc = Loc::current()) {
+  return internal::Op("gelu", {x}, {{"approximate", approximate}}, loc);
+}
+// 1 / (1 + exp(-x)).
+inline Value sigmoid(const Value& x, Loc loc = Loc::current()) {
+  return internal::Op("sigmoid", {x}, {}, loc);
+}
+// Hyperbolic tangent.
+inline Value tanh(const Value& x, Loc loc = Loc::current()) {
+  return internal::Op("tanh", {x}, {}, loc);
+}
+// x * sigmoid(x).
+inline Value silu(const Value& x, Loc loc = Loc::current()) {
+  return internal::Op("silu", {x}, {}, loc);
+}
+// exp(x - max) / sum over `axis`. Errors: axis out of range.
+inline Value softmax(const Value& x, int64_t axis, Loc loc = Loc::current()) {
+  return internal::Op("softmax", {x}, {{"axis", internal::Axis("softmax", x, axis, loc)}}, loc);
+}
+// log(softmax(x)) without the overflow. Errors: axis out of range.
+inline Value log_softmax(const Value& x, int64_t axis, Loc loc = Loc::current()) {
+  return internal::Op("log_softmax", {x}, {{"axis", internal::Axis("log_softmax", x, axis, loc)}},
+                      loc);
+}
+
+}  // namespace halftone::nn

@@ -1,0 +1,50 @@
+#include "halftone/graph/nn/functional_conv.h"
+
+namespace halftone::nn {
+namespace {
+
+Value Conv2d(const std::vector<Value>& inputs, const Conv2dOptions& options, Loc loc) {
+  return internal::Promoted("conv2d", inputs,
+                            {{"stride", options.stride.ints()},
+                             {"padding", options.padding.ints()},
+                             {"dilation", options.dilation.ints()},
+                             {"groups", options.groups}},
+                            loc);
+}
+
+std::vector<int64_t> PoolStride(Size2d stride, Size2d kernel) {
+  return stride.h == 0 && stride.w == 0 ? kernel.ints() : stride.ints();
+}
+
+}  // namespace
+
+Value conv2d(const Value& x, const Value& weight, const Conv2dOptions& options, Loc loc) {
+  return Conv2d({x, weight}, options, loc);
+}
+
+Value conv2d(const Value& x, const Value& weight, const Value& bias, const Conv2dOptions& options,
+             Loc loc) {
+  return Conv2d({x, weight, bias}, options, loc);
+}
+
+Value max_pool2d(const Value& x, Size2d kernel, const MaxPool2dOptions& options, Loc loc) {
+  return internal::Op("max_pool2d", {x},
+                      {{"kernel", kernel.ints()},
+                       {"stride", PoolStride(options.stride, kernel)},
+                       {"padding", options.padding.ints()},
+                       {"dilation", options.dilation.ints()},
+                       {"ceil_mode", options.ceil_mode}},
+                      loc);
+}
+
+Value avg_pool2d(const Value& x, Size2d kernel, const AvgPool2dOptions& options, Loc loc) {
+  return internal::Op("avg_pool2d", {x},
+                      {{"kernel", kernel.ints()},
+                       {"stride", PoolStride(options.stride, kernel)},
+                       {"padding", options.padding.ints()},
+                       {"ceil_mode", options.ceil_mode},
+                       {"count_include_pad", options.count_include_pad}},
+                      loc);
+}
+
+}  // namespace halftone::nn

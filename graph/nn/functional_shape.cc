@@ -1,0 +1,117 @@
+#include "halftone/graph/nn/functional_shape.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "halftone/core/status.h"
+
+namespace halftone::nn {
+namespace {
+
+std::string Extents(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (int64_t extent : shape) text += (text.empty() ? "" : ",") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+Value reshape(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
+  if (!x.valid()) return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+  std::vector<int64_t> exact = shape;
+  const auto open = std::find(exact.begin(), exact.end(), -1);
+  if (open != exact.end()) {
+    int64_t known = 1;
+    for (int64_t extent : shape) known *= extent == -1 ? 1 : extent;
+    const int64_t count = x.shape().num_elements();
+    if (std::count(exact.begin(), exact.end(), -1) > 1 || known <= 0 || count % known != 0) {
+      return internal::Fail(
+          loc, InvalidArgument("reshape: ", Name(x.dtype()), x.shape(), " to ", Extents(shape),
+                               "; expected at most one -1 and ", count, " elements"));
+    }
+    *open = count / known;
+  }
+  return internal::Op("reshape", {x}, {{"shape", exact}}, loc);
+}
+
+Value flatten(const Value& x, int64_t first, int64_t last, Loc loc) {
+  const int64_t from = internal::Axis("flatten", x, first, loc);
+  const int64_t to = internal::Axis("flatten", x, last, loc);
+  if (!x.valid()) return x;
+  if (from > to) {
+    return internal::Fail(loc, InvalidArgument("flatten: first axis ", first, " lies after last ",
+                                               last, " of ", Name(x.dtype()), x.shape()));
+  }
+  std::vector<int64_t> shape;
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    const int64_t extent = x.shape()[static_cast<int>(axis)];
+    if (axis > from && axis <= to) {
+      shape.back() *= extent;
+    } else {
+      shape.push_back(extent);
+    }
+  }
+  return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+}
+
+Value unsqueeze(const Value& x, int64_t axis, Loc loc) {
+  if (!x.valid()) return x;
+  const absl::StatusOr<int> at = NormalizeAxis(axis, x.rank() + 1);
+  if (!at.ok()) return internal::Fail(loc, Annotate(at.status(), "unsqueeze: "));
+  std::vector<int64_t> shape(x.shape().dims().begin(), x.shape().dims().end());
+  shape.insert(shape.begin() + *at, 1);
+  return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+}
+
+Value squeeze(const Value& x, int64_t axis, Loc loc) {
+  const int64_t at = internal::Axis("squeeze", x, axis, loc);
+  if (!x.valid()) return x;
+  if (x.rank() == 0 || x.shape()[static_cast<int>(at)] != 1) {
+    return internal::Fail(loc, InvalidArgument("squeeze: axis ", axis, " of ", Name(x.dtype()),
+                                               x.shape(), " has not extent 1"));
+  }
+  std::vector<int64_t> shape(x.shape().dims().begin(), x.shape().dims().end());
+  shape.erase(shape.begin() + at);
+  return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+}
+
+Value transpose(const Value& x, int64_t axis0, int64_t axis1, Loc loc) {
+  const int64_t a = internal::Axis("transpose", x, axis0, loc);
+  const int64_t b = internal::Axis("transpose", x, axis1, loc);
+  if (!x.valid()) return x;
+  std::vector<int64_t> perm(static_cast<size_t>(x.rank()));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[static_cast<size_t>(a)], perm[static_cast<size_t>(b)]);
+  return internal::Op("transpose", {x}, {{"perm", perm}}, loc);
+}
+
+Value slice(const Value& x, int64_t axis, int64_t start, int64_t limit, int64_t step, Loc loc) {
+  const int64_t at = internal::Axis("slice", x, axis, loc);
+  if (!x.valid()) return x;
+  if (step < 1) {
+    return internal::Fail(loc, InvalidArgument("slice: step is ", step, "; expected at least 1"));
+  }
+  const auto rank = static_cast<size_t>(x.rank());
+  std::vector<int64_t> starts(rank, 0);
+  std::vector<int64_t> limits(x.shape().dims().begin(), x.shape().dims().end());
+  std::vector<int64_t> strides(rank, 1);
+  const int64_t extent = limits[static_cast<size_t>(at)];
+  const auto clamp = [extent](int64_t i) {
+    return std::clamp<int64_t>(i < 0 ? i + extent : i, 0, extent);
+  };
+  starts[static_cast<size_t>(at)] = clamp(start);
+  limits[static_cast<size_t>(at)] = std::max(clamp(start), clamp(limit));
+  strides[static_cast<size_t>(at)] = step;
+  return internal::Op("slice", {x}, {{"starts", starts}, {"limits", limits}, {"strides", strides}},
+                      loc);
+}
+
+Value concat(const std::vector<Value>& values, int64_t axis, Loc loc) {
+  if (values.empty()) {
+    return internal::Fail(loc, InvalidArgument("concat: no values; expected at least one"));
+  }
+  return internal::Promoted("concat", values,
+                            {{"axis", internal::Axis("concat", values[0], axis, loc)}}, loc);
+}
+
+}  // namespace halftone::nn

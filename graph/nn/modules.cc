@@ -1,0 +1,154 @@
+#include <cmath>
+
+#include "halftone/graph/nn/activations.h"
+#include "halftone/graph/nn/conv.h"
+#include "halftone/graph/nn/dropout.h"
+#include "halftone/graph/nn/embedding.h"
+#include "halftone/graph/nn/functional_index.h"
+#include "halftone/graph/nn/functional_linear.h"
+#include "halftone/graph/nn/linear.h"
+#include "halftone/graph/nn/module_util.h"
+#include "halftone/graph/nn/op.h"
+#include "halftone/graph/nn/pooling.h"
+#include "halftone/graph/nn/sequential.h"
+
+namespace halftone::nn {
+namespace {
+
+std::string Text(Size2d size) { return Concat("(", size.h, ", ", size.w, ")"); }
+
+// PyTorch's kaiming_uniform with a = sqrt(5), whose gain cancels to this bound.
+ir::Initializer UniformOfFanIn(int64_t fan_in) {
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  return {ir::Initializer::Kind::kUniform, -bound, bound};
+}
+
+}  // namespace
+
+namespace internal {
+
+absl::Status CheckPositive(const char* module, std::initializer_list<NamedInt> values) {
+  for (const NamedInt& value : values) {
+    if (value.value >= 1 && value.value <= kMaxElements) continue;
+    return InvalidArgument(module, ": ", value.name, " is ", value.value, "; expected at least 1");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace internal
+
+Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias)
+    : in_features_(in_features), out_features_(out_features) {
+  Fail(internal::CheckPositive("Linear",
+                               {{"in_features", in_features}, {"out_features", out_features}}));
+  const absl::StatusOr<Shape> shape = Shape::Make({out_features, in_features});
+  if (!status().ok() || !shape.ok()) {
+    Fail(shape.status());
+    return;
+  }
+  weight = Parameter(*shape, UniformOfFanIn(in_features));
+  register_parameter("weight", weight);
+  if (!with_bias) return;
+  bias = Parameter(Shape{out_features}, UniformOfFanIn(in_features));
+  register_parameter("bias", bias);
+}
+
+Value Linear::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  return bias.defined() ? linear(x, Value(weight, loc), Value(bias, loc), loc)
+                        : linear(x, Value(weight, loc), loc);
+}
+
+std::string Linear::description() const {
+  return Concat("Linear(", in_features_, ", ", out_features_, ")");
+}
+
+Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel,
+               const Conv2dLayerOptions& options)
+    : in_channels_(in_channels),
+      out_channels_(out_channels),
+      kernel_(kernel),
+      options_{options.stride, options.padding, options.dilation, options.groups} {
+  Fail(internal::CheckPositive("Conv2d", {{"in_channels", in_channels},
+                                          {"out_channels", out_channels},
+                                          {"kernel height", kernel.h},
+                                          {"kernel width", kernel.w},
+                                          {"groups", options.groups}}));
+  if (!status().ok()) return;
+  if (in_channels % options.groups != 0 || out_channels % options.groups != 0) {
+    Fail(InvalidArgument("Conv2d: groups is ", options.groups, "; expected a divisor of ",
+                         in_channels, " and ", out_channels, " channels"));
+    return;
+  }
+  const int64_t group_channels = in_channels / options.groups;
+  const absl::StatusOr<Shape> shape =
+      Shape::Make({out_channels, group_channels, kernel.h, kernel.w});
+  if (!shape.ok()) {
+    Fail(shape.status());
+    return;
+  }
+  const ir::Initializer init = UniformOfFanIn(group_channels * kernel.h * kernel.w);
+  weight = Parameter(*shape, init);
+  register_parameter("weight", weight);
+  if (!options.bias) return;
+  bias = Parameter(Shape{out_channels}, init);
+  register_parameter("bias", bias);
+}
+
+Value Conv2d::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  return bias.defined() ? conv2d(x, Value(weight, loc), Value(bias, loc), options_, loc)
+                        : conv2d(x, Value(weight, loc), options_, loc);
+}
+
+std::string Conv2d::description() const {
+  return Concat("Conv2d(", in_channels_, ", ", out_channels_, ", ", Text(kernel_), ")");
+}
+
+std::string MaxPool2d::description() const { return Concat("MaxPool2d", Text(kernel_)); }
+
+std::string AvgPool2d::description() const { return Concat("AvgPool2d", Text(kernel_)); }
+
+std::string Dropout::description() const { return Concat("Dropout(", p_, ")"); }
+
+Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options)
+    : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim), options_(options) {
+  Fail(internal::CheckPositive(
+      "Embedding", {{"num_embeddings", num_embeddings}, {"embedding_dim", embedding_dim}}));
+  const absl::StatusOr<Shape> shape = Shape::Make({num_embeddings, embedding_dim});
+  if (!status().ok() || !shape.ok()) {
+    Fail(shape.status());
+    return;
+  }
+  const int64_t padding = options.padding_idx.value_or(0);
+  if (padding < 0 || padding >= num_embeddings) {
+    Fail(OutOfRange("Embedding: padding_idx is ", padding, "; expected 0..", num_embeddings - 1));
+    return;
+  }
+  weight = Parameter(*shape, {ir::Initializer::Kind::kNormal, 0, 1});
+  register_parameter("weight", weight);
+}
+
+Value Embedding::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  return embedding(x, Value(weight, loc), options_.padding_idx.value_or(-1), loc);
+}
+
+std::string Embedding::description() const {
+  return Concat("Embedding(", num_embeddings_, ", ", embedding_dim_, ")");
+}
+
+Value Sequential::forward(const Value& x) {
+  Value y = x;
+  for (const std::unique_ptr<Module>& module : modules_) y = (*module)(y, internal::CallSite());
+  return y;
+}
+
+std::string Sequential::description() const { return Concat("Sequential(", size(), ")"); }
+
+void Sequential::Append(std::unique_ptr<Module> module) {
+  register_module(std::to_string(modules_.size()), *module);
+  modules_.push_back(std::move(module));
+}
+
+}  // namespace halftone::nn

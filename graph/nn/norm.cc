@@ -1,0 +1,96 @@
+#include "halftone/graph/nn/norm.h"
+
+#include "halftone/graph/nn/functional_norm.h"
+#include "halftone/graph/nn/module_util.h"
+#include "halftone/graph/nn/trace.h"
+
+namespace halftone::nn {
+namespace {
+
+const ir::Initializer kZeros{ir::Initializer::Kind::kConstant, 0, 0};
+const ir::Initializer kOnes{ir::Initializer::Kind::kConstant, 1, 0};
+
+// The parameter, or where the layer has none a constant in its place.
+Value OrConstant(const Parameter& parameter, const Shape& shape, double value, Loc loc) {
+  internal::Trace* trace = internal::Trace::Current();
+  if (parameter.defined() || trace == nullptr) return Value(parameter, loc);
+  trace->At(loc);
+  return trace->Wrap(trace->builder().Constant(Tensor::Full(DType::kF32, shape, value)));
+}
+
+}  // namespace
+
+BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
+    : num_features_(num_features), options_(options) {
+  Fail(internal::CheckPositive("BatchNorm2d", {{"num_features", num_features}}));
+  if (!status().ok()) return;
+  const Shape shape{num_features};
+  if (options.affine) {
+    weight = Parameter(shape, kOnes);
+    bias = Parameter(shape, kZeros);
+  }
+  running_mean = Parameter::Buffer(shape, kZeros);
+  running_var = Parameter::Buffer(shape, kOnes);
+  num_batches_tracked = Parameter::Buffer(Shape{}, kZeros, DType::kI64);
+  register_parameter("weight", weight);
+  register_parameter("bias", bias);
+  register_buffer("running_mean", running_mean);
+  register_buffer("running_var", running_var);
+  register_buffer("num_batches_tracked", num_batches_tracked);
+}
+
+Value BatchNorm2d::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  internal::Trace* trace = internal::Trace::Current();
+  if (trace == nullptr) return {};
+  const Shape shape{num_features_};
+  const Value gamma = OrConstant(weight, shape, 1, loc);
+  const Value beta = OrConstant(bias, shape, 0, loc);
+  const Value mean(running_mean, loc);
+  const Value var(running_var, loc);
+  if (!trace->training()) {
+    return batch_norm_inference(x, gamma, beta, mean, var, options_.eps, loc);
+  }
+  const Values out =
+      batch_norm_training(x, gamma, beta, mean, var, options_.momentum, options_.eps, loc);
+  const Value y = out.vector()[0];
+  if (!y.valid()) return y;
+  trace->Write(running_mean.storage(), out[{3, loc}], loc);
+  trace->Write(running_var.storage(), out[{4, loc}], loc);
+  trace->Write(num_batches_tracked.storage(),
+               internal::Operator("add", Located(num_batches_tracked, loc), Located(1, loc), loc),
+               loc);
+  return y;
+}
+
+std::string BatchNorm2d::description() const { return Concat("BatchNorm2d(", num_features_, ")"); }
+
+LayerNorm::LayerNorm(const std::vector<int64_t>& normalized_shape, const LayerNormOptions& options)
+    : options_(options) {
+  const absl::StatusOr<Shape> shape = Shape::Make(normalized_shape);
+  if (!shape.ok()) {
+    Fail(Annotate(shape.status(), "LayerNorm: "));
+    return;
+  }
+  if (shape->rank() == 0 || shape->num_elements() == 0) {
+    Fail(InvalidArgument("LayerNorm: normalized_shape is ", *shape,
+                         "; expected one or more extents of at least 1"));
+    return;
+  }
+  normalized_shape_ = *shape;
+  if (!options.affine) return;
+  weight = Parameter(*shape, kOnes);
+  bias = Parameter(*shape, kZeros);
+  register_parameter("weight", weight);
+  register_parameter("bias", bias);
+}
+
+Value LayerNorm::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  return layer_norm(x, OrConstant(weight, normalized_shape_, 1, loc),
+                    OrConstant(bias, normalized_shape_, 0, loc), options_.eps, loc);
+}
+
+std::string LayerNorm::description() const { return Concat("LayerNorm", normalized_shape_); }
+
+}  // namespace halftone::nn

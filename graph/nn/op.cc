@@ -1,0 +1,102 @@
+#include "halftone/graph/nn/op.h"
+
+#include <cmath>
+
+#include "halftone/graph/nn/trace.h"
+
+namespace halftone::nn::internal {
+namespace {
+
+// The constant that `number` stands for beside a value of type `other`.
+Value Number(Trace& trace, double number, DType other, Loc loc) {
+  const bool whole = std::floor(number) == number;
+  trace.At(loc);
+  return trace.Wrap(trace.builder().Scalar(IsFloat(other) || whole ? other : DType::kF32, number));
+}
+
+}  // namespace
+
+Values Ops(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
+           Loc loc) {
+  Trace* trace = Trace::Current();
+  if (trace == nullptr) return Values(std::vector<Value>(1));
+  std::vector<ir::Expr> operands;
+  for (const Value& input : inputs) operands.push_back(trace->Unwrap(input, loc));
+  trace->At(loc);
+  std::vector<Value> outputs;
+  for (const ir::Expr& out : trace->builder().Make(name, operands, std::move(attrs))) {
+    outputs.push_back(trace->Wrap(out));
+  }
+  return Values(std::move(outputs));
+}
+
+Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs, Loc loc) {
+  return Ops(name, inputs, std::move(attrs), loc).vector().at(0);
+}
+
+std::vector<Value> PromoteAll(const std::vector<Value>& inputs, Loc loc) {
+  Trace* trace = Trace::Current();
+  if (trace == nullptr || inputs.empty()) return inputs;
+  DType common = inputs[0].dtype();
+  for (const Value& input : inputs) common = Promote(common, input.dtype());
+  std::vector<Value> promoted;
+  trace->At(loc);
+  for (const Value& input : inputs) {
+    const ir::Expr operand = trace->Unwrap(input, loc);
+    promoted.push_back(
+        trace->Wrap(operand.valid() ? trace->builder().Cast(operand, common) : operand));
+  }
+  return promoted;
+}
+
+Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
+               Loc loc) {
+  return Op(name, PromoteAll(inputs, loc), std::move(attrs), loc);
+}
+
+Value Operator(const std::string& name, const Located& a, const Located& b, Loc loc) {
+  Trace* trace = Trace::Current();
+  if (trace == nullptr) return {};
+  const DType a_type = a.is_number() ? b.value().dtype() : a.value().dtype();
+  const DType b_type = b.is_number() ? a.value().dtype() : b.value().dtype();
+  // After an error the operands are poison; a constant would only add noise.
+  if (!trace->builder().status().ok()) return {};
+  return Promoted(name,
+                  {a.is_number() ? Number(*trace, a.number(), a_type, loc) : a.value(),
+                   b.is_number() ? Number(*trace, b.number(), b_type, loc) : b.value()},
+                  {}, loc);
+}
+
+int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc) {
+  if (!x.valid()) return 0;
+  const absl::StatusOr<int> index = NormalizeAxis(axis, x.rank());
+  if (index.ok()) return *index;
+  Fail(loc, absl::Status(index.status().code(),
+                         Concat(op, ": axis ", axis, " out of range for ", Name(x.dtype()),
+                                x.shape(), "; expected ", -x.rank(), "..", x.rank() - 1)));
+  return 0;
+}
+
+std::vector<int64_t> Axes(const char* op, const Value& x, const std::vector<int64_t>& axes,
+                          Loc loc) {
+  std::vector<int64_t> normalised;
+  for (int64_t axis : axes) normalised.push_back(Axis(op, x, axis, loc));
+  return normalised;
+}
+
+Value Fail(Loc loc, absl::Status status) {
+  if (Trace* trace = Trace::Current()) trace->Fail(loc, std::move(status));
+  return {};
+}
+
+Loc CallSite() {
+  const Trace* trace = Trace::Current();
+  return trace == nullptr ? Loc::current() : trace->call_site();
+}
+
+bool Training() {
+  const Trace* trace = Trace::Current();
+  return trace != nullptr && trace->training();
+}
+
+}  // namespace halftone::nn::internal

@@ -1,0 +1,36 @@
+// Adding nodes to the current trace: what each one-line function of nn calls.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "halftone/graph/ir/attribute.h"
+#include "halftone/graph/nn/value.h"
+
+namespace halftone::nn::internal {
+
+// Op `name` over `inputs`; all outputs. Poison outside build() and after an error.
+Values Ops(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
+           Loc loc);
+// Its first output.
+Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs, Loc loc);
+// The same after casting every input to the common dtype (Promote over all).
+Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
+               Loc loc);
+// An operator over values and numbers, at least one of them a value.
+Value Operator(const std::string& name, const Located& a, const Located& b, Loc loc);
+
+// Inputs cast to their common dtype.
+std::vector<Value> PromoteAll(const std::vector<Value>& inputs, Loc loc);
+
+// Negative axes counted from the end; out of range is an error of the trace that names `op`.
+int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc);
+std::vector<int64_t> Axes(const char* op, const Value& x, const std::vector<int64_t>& axes,
+                          Loc loc);
+// An error of the trace at `loc`; gives poison.
+Value Fail(Loc loc, absl::Status status);
+// Where the innermost module was called.
+Loc CallSite();
+bool Training();
+
+}  // namespace halftone::nn::internal

@@ -1,0 +1,37 @@
+#include "halftone/graph/nn/parameter.h"
+
+#include "halftone/core/check.h"
+
+namespace halftone::nn {
+
+Parameter::Parameter() : slot_(std::make_shared<Slot>()) {}
+
+Parameter::Parameter(const Shape& shape, const ir::Initializer& init, DType dtype) : Parameter() {
+  slot_->storage = std::make_shared<runtime::VariableStorage>(
+      dtype, shape, ir::VariableKind::kParameter, /*trainable=*/true, init);
+}
+
+Parameter Parameter::Buffer(const Shape& shape, const ir::Initializer& init, DType dtype) {
+  Parameter buffer;
+  buffer.slot_->storage = std::make_shared<runtime::VariableStorage>(
+      dtype, shape, ir::VariableKind::kBuffer, /*trainable=*/false, init);
+  return buffer;
+}
+
+Parameter& Parameter::operator=(const Parameter& other) {
+  slot_->storage = other.slot_->storage;
+  return *this;
+}
+
+void Parameter::set_requires_grad(bool on) {
+  if (storage()->kind() == ir::VariableKind::kParameter) storage()->set_trainable(on);
+}
+
+Tensor Parameter::value() const {
+  HT_CHECK(storage()->Materialise(0, "").ok(), "Parameter::value: out of memory");
+  return storage()->value().Clone();
+}
+
+absl::Status Parameter::set_value(const Tensor& value) { return storage()->Assign(value); }
+
+}  // namespace halftone::nn

@@ -1,0 +1,53 @@
+// Parameter: a handle on a tensor that a module owns and a step may change.
+#pragma once
+
+#include <memory>
+
+#include "halftone/core/tensor.h"
+#include "halftone/graph/runtime/variable_storage.h"
+
+namespace halftone::nn {
+
+// Copies refer to the same tensor. Assigning ties: after `decoder.weight = encoder.weight` both
+// modules use one tensor. Tie before adding the modules to a graph.
+class Parameter {
+ public:
+  // Undefined: the module has no such parameter (a layer without bias).
+  Parameter();
+  // A trainable parameter. The value is made when a graph that owns the module first runs or is
+  // asked for its state.
+  Parameter(const Shape& shape, const ir::Initializer& init, DType dtype = DType::kF32);
+  // State that no optimizer touches: running statistics, counters.
+  static Parameter Buffer(const Shape& shape, const ir::Initializer& init,
+                          DType dtype = DType::kF32);
+
+  Parameter(const Parameter&) = default;
+  Parameter& operator=(const Parameter& other);
+
+  bool defined() const { return slot_->storage != nullptr; }
+  // The rest requires defined().
+  DType dtype() const { return storage()->dtype(); }
+  const Shape& shape() const { return storage()->shape(); }
+  // False for buffers and frozen parameters. Set it before the first call of a graph.
+  bool requires_grad() const { return storage()->trainable(); }
+  void set_requires_grad(bool on);
+
+  // A copy of the value. If no graph has made it yet it is made here, with seed 0; call
+  // Graph::initialize() first to have the graph's seed rule it.
+  Tensor value() const;
+  // Seen by the next run of every graph that uses the parameter.
+  // Errors: InvalidArgument "got f32[3], expected f32[2]".
+  absl::Status set_value(const Tensor& value);
+
+  const std::shared_ptr<runtime::VariableStorage>& storage() const { return slot_->storage; }
+
+ private:
+  // The member of a module and the module's list of parameters are copies of one handle; the slot
+  // between them and the tensor lets an assignment reach both.
+  struct Slot {
+    std::shared_ptr<runtime::VariableStorage> storage;
+  };
+  std::shared_ptr<Slot> slot_;
+};
+
+}  // namespace halftone::nn

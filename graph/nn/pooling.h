@@ -1,0 +1,37 @@
+// Pooling layers. Shapes: [N,C,H,W] -> [N,C,..]; see max_pool2d and avg_pool2d.
+#pragma once
+
+#include "halftone/graph/nn/functional_conv.h"
+#include "halftone/graph/nn/module.h"
+
+namespace halftone::nn {
+
+class MaxPool2d : public Module {
+ public:
+  explicit MaxPool2d(Size2d kernel, const MaxPool2dOptions& options = {})
+      : kernel_(kernel), options_(options) {}
+  Value forward(const Value& x) override {
+    return max_pool2d(x, kernel_, options_, internal::CallSite());
+  }
+  std::string description() const override;
+
+ private:
+  Size2d kernel_;
+  MaxPool2dOptions options_;
+};
+
+class AvgPool2d : public Module {
+ public:
+  explicit AvgPool2d(Size2d kernel, const AvgPool2dOptions& options = {})
+      : kernel_(kernel), options_(options) {}
+  Value forward(const Value& x) override {
+    return avg_pool2d(x, kernel_, options_, internal::CallSite());
+  }
+  std::string description() const override;
+
+ private:
+  Size2d kernel_;
+  AvgPool2dOptions options_;
+};
+
+}  // namespace halftone::nn

@@ -1,0 +1,105 @@
+// Trace: the state of one build() while it runs. What the functions of nn are made of.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halftone/graph/ir/builder.h"
+#include "halftone/graph/nn/value.h"
+#include "halftone/graph/runtime/variable_store.h"
+
+namespace halftone::nn {
+class Module;
+}
+
+namespace halftone::nn::internal {
+
+// What a trace knows about the modules of its graph.
+struct ModuleTable {
+  std::map<const Module*, std::string> paths;  // "encoder/fc1"
+};
+
+class Trace {
+ public:
+  // Traces into `graph`; becomes the thread's current trace until destroyed. Traces may nest.
+  Trace(ir::Graph* graph, const runtime::VariableStore* store, const ModuleTable* modules,
+        bool training, uint64_t seed);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  // The innermost trace of this thread; null outside build().
+  static Trace* Current();
+
+  ir::Builder& builder() { return builder_; }
+  bool training() const { return training_; }
+
+  // Poison, and an error at `loc`, for values of another trace.
+  ir::Expr Unwrap(const Value& value, Loc loc);
+  Value Wrap(ir::Expr expr) const;
+  // Makes the following nodes carry `loc`.
+  void At(Loc loc);
+  void Fail(Loc loc, absl::Status status);
+
+  // The value of a variable at this point: what the last Write gave, else the one at the start of
+  // the step.
+  Value Read(const std::shared_ptr<runtime::VariableStorage>& storage, Loc loc);
+  // The variable's value after the step, unless a later Write replaces it.
+  void Write(const std::shared_ptr<runtime::VariableStorage>& storage, const Value& value, Loc loc);
+  // Commits what was written. Call once, after build().
+  void EmitCommits();
+
+  // A seed for the next random op: a function of the graph's seed, the module path and how many
+  // random ops that module has made.
+  int64_t NextRandomSeed();
+
+  void EnterModule(const Module& module, Loc loc);
+  // A wish of the user for the ops up to the matching Leave, see Module::keep_fp32.
+  void EnterAmp(int8_t request);
+  void Leave();
+  // Where the innermost module was called, for ops that a module of Halftone makes.
+  Loc call_site() const { return frames_.back().call_site; }
+
+  bool has_backward() const { return has_backward_; }
+  void note_backward() { has_backward_ = true; }
+  uint64_t number() const { return number_; }
+
+ private:
+  struct Frame {
+    std::string scope;
+    int8_t amp_request = 0;
+    Loc call_site;
+  };
+  void ApplyFrame();
+  // The node of a variable: its value at the start of the step.
+  ir::Expr Variable(const std::shared_ptr<runtime::VariableStorage>& storage, Loc loc);
+
+  ir::Builder builder_;
+  const runtime::VariableStore* store_;
+  const ModuleTable* modules_;
+  bool training_;
+  uint64_t seed_;
+  uint64_t number_;
+  Trace* outer_;
+  bool has_backward_ = false;
+  std::vector<Frame> frames_;
+  std::map<const runtime::VariableStorage*, ir::Expr> values_;
+  std::vector<std::pair<std::string, const runtime::VariableStorage*>> written_;
+  std::map<std::string, int> random_ordinals_;
+};
+
+// Holds a module's scope open; user modules with several inputs open one in their own functions.
+class ModuleScope {
+ public:
+  ModuleScope(const Module& module, Loc loc);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  Trace* trace_;
+};
+
+}  // namespace halftone::nn::internal

@@ -1,0 +1,60 @@
+#include "halftone/graph/nn/value.h"
+
+#include "halftone/graph/nn/op.h"
+#include "halftone/graph/nn/parameter.h"
+#include "halftone/graph/nn/trace.h"
+
+namespace halftone::nn {
+
+Value::Value(const Parameter& parameter, Loc loc) {
+  if (internal::Trace* trace = internal::Trace::Current()) {
+    *this = trace->Read(parameter.storage(), loc);
+  }
+}
+
+bool Value::valid() const {
+  const internal::Trace* trace = internal::Trace::Current();
+  return node_ != nullptr && trace != nullptr && trace->number() == trace_;
+}
+
+const Shape& Value::shape() const {
+  static const Shape* const poison = new Shape(std::vector<int64_t>(kMaxRank, 1));
+  return valid() ? node_->output_type(index_).shape : *poison;
+}
+
+int64_t Value::dim(int64_t axis, Loc loc) const {
+  if (!valid()) return 1;
+  const absl::StatusOr<int> index = NormalizeAxis(axis, rank());
+  if (!index.ok()) {
+    internal::Fail(loc, Annotate(index.status(), "dim: "));
+    return 1;
+  }
+  return shape()[*index];
+}
+
+DType Value::dtype() const { return valid() ? node_->output_type(index_).dtype : DType::kF32; }
+
+Value Values::operator[](Index i) const {
+  if (i.index < 0 || i.index >= static_cast<int64_t>(size())) {
+    return internal::Fail(
+        i.loc, OutOfRange("values[", i.index, "]: there are ", size(), " values; expected ",
+                          empty() ? "none" : Concat("0..", size() - 1)));
+  }
+  return values_[static_cast<size_t>(i.index)];
+}
+
+Located::Located(const Parameter& parameter, Loc loc) : value_(parameter, loc), loc_(loc) {}
+
+Value operator+(Located a, Located b) { return internal::Operator("add", a, b, a.loc()); }
+Value operator-(Located a, Located b) { return internal::Operator("sub", a, b, a.loc()); }
+Value operator*(Located a, Located b) { return internal::Operator("mul", a, b, a.loc()); }
+Value operator/(Located a, Located b) { return internal::Operator("div", a, b, a.loc()); }
+Value operator-(Located a) { return internal::Op("neg", {a.value()}, {}, a.loc()); }
+Value operator<(Located a, Located b) { return internal::Operator("less", a, b, a.loc()); }
+Value operator<=(Located a, Located b) { return internal::Operator("less_equal", a, b, a.loc()); }
+Value operator>(Located a, Located b) { return internal::Operator("greater", a, b, a.loc()); }
+Value operator>=(Located a, Located b) {
+  return internal::Operator("greater_equal", a, b, a.loc());
+}
+
+}  // namespace halftone::nn

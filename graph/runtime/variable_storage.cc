@@ -1,0 +1,55 @@
+#include "halftone/graph/runtime/variable_storage.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "halftone/core/philox.h"
+
+namespace halftone::runtime {
+
+ir::Variable VariableStorage::Describe(const std::string& name) const {
+  return {name, ir::ValueType{dtype_, shape_}, kind_, trainable_, init_};
+}
+
+std::string VariableStorage::TypeString() const { return Concat(Name(dtype_), shape_); }
+
+absl::Status VariableStorage::Materialise(uint64_t seed, const std::string& name) {
+  if (materialised()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(Tensor value, Tensor::Allocate(dtype_, shape_));
+  Initialise(init_, seed, HashName(name.data(), name.size()), value);
+  value_ = std::move(value);
+  BumpVersion();
+  return absl::OkStatus();
+}
+
+absl::Status VariableStorage::Assign(const Tensor& value) {
+  if (!value.defined() || value.dtype() != dtype_ || value.shape() != shape_) {
+    return InvalidArgument("got ", value.defined() ? value.TypeString() : "an undefined tensor",
+                           ", expected ", TypeString());
+  }
+  if (!materialised()) {
+    HT_ASSIGN_OR_RETURN(value_, Tensor::Allocate(dtype_, shape_));
+  }
+  if (value.num_bytes() != 0) std::memmove(value_.raw(), value.raw(), value.num_bytes());
+  BumpVersion();
+  return absl::OkStatus();
+}
+
+void Initialise(const ir::Initializer& init, uint64_t seed, uint64_t stream, Tensor& value) {
+  PhiloxStream random(seed, stream);
+  for (int64_t i = 0; i < value.num_elements(); ++i) {
+    switch (init.kind) {
+      case ir::Initializer::Kind::kConstant:
+        value.set(i, init.a);
+        break;
+      case ir::Initializer::Kind::kUniform:
+        value.set(i, init.a + (init.b - init.a) * static_cast<double>(random.Uniform()));
+        break;
+      case ir::Initializer::Kind::kNormal:
+        value.set(i, init.a + init.b * static_cast<double>(random.Normal()));
+        break;
+    }
+  }
+}
+
+}  // namespace halftone::runtime

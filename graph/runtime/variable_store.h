@@ -1,0 +1,56 @@
+// VariableStore: the names under which one graph knows its variables, and their saved form.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halftone/graph/runtime/variable_storage.h"
+
+namespace halftone::runtime {
+
+// Name -> value. Two names of one variable share one tensor.
+using StateDict = std::map<std::string, Tensor>;
+
+struct LoadReport {
+  std::vector<std::string> missing;     // known here, absent from the state
+  std::vector<std::string> unexpected;  // in the state, unknown here
+};
+
+class VariableStore {
+ public:
+  // Gives `storage` the name `name`; a storage may have several. Errors: AlreadyExists if the name
+  // is taken by another storage.
+  absl::Status Bind(const std::string& name, std::shared_ptr<VariableStorage> storage);
+  // Null if unknown.
+  std::shared_ptr<VariableStorage> Find(const std::string& name) const;
+  // The first name given to `storage`; null if it has none.
+  const std::string* NameOf(const VariableStorage* storage) const;
+  const std::map<std::string, std::shared_ptr<VariableStorage>>& names() const { return names_; }
+
+  // The storage behind a variable of a compiled graph, with a value. Made here if the name is new
+  // (state of optimizers and scalers), from what was loaded under that name before, if anything.
+  // Errors: InvalidArgument if dtype or shape differ from the storage or the loaded value.
+  absl::StatusOr<std::shared_ptr<VariableStorage>> Resolve(const ir::Variable& variable,
+                                                           uint64_t seed);
+  // Makes every value that is missing.
+  absl::Status MaterialiseAll(uint64_t seed);
+
+  // Copies of all values, including those loaded for variables that no compilation has asked for
+  // yet. Requires: MaterialiseAll.
+  StateDict Save() const;
+  // Assigns the values of `state`. A name that is unknown but passes `expect_later` is kept until
+  // Resolve asks for it. With `strict`, missing or unexpected names are an error. Errors
+  // (InvalidArgument, naming every difference) change nothing.
+  absl::StatusOr<LoadReport> Load(const StateDict& state, bool strict,
+                                  const std::function<bool(const std::string&)>& expect_later);
+
+ private:
+  std::map<std::string, std::shared_ptr<VariableStorage>> names_;
+  std::map<const VariableStorage*, std::string> first_names_;
+  StateDict loaded_early_;
+};
+
+}  // namespace halftone::runtime
