@@ -22,11 +22,11 @@ ir::SourceLocation ToSourceLocation(const Loc& loc) {
 
 }  // namespace
 
-Trace::Trace(ir::Graph* graph, const runtime::VariableStore* store, const ModuleTable* modules,
+Trace::Trace(ir::Graph* graph, const runtime::VariableStore* store, const GraphInfo* info,
              bool training, uint64_t seed)
     : builder_(graph),
       store_(store),
-      modules_(modules),
+      info_(info),
       training_(training),
       seed_(seed),
       number_(++traces_made),
@@ -112,8 +112,8 @@ void Trace::EnterModule(const Module& module, Loc loc) {
   Frame frame = frames_.back();
   frame.call_site = loc;
   if (module.amp_request() != 0) frame.amp_request = module.amp_request();
-  const auto path = modules_->paths.find(&module);
-  if (path != modules_->paths.end()) {
+  const auto path = info_->module_paths.find(&module);
+  if (path != info_->module_paths.end()) {
     frame.scope = path->second;
   } else {
     Fail(loc, FailedPrecondition(module.description(),

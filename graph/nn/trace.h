@@ -16,16 +16,18 @@ class Module;
 
 namespace halftone::nn::internal {
 
-// What a trace knows about the modules of its graph.
-struct ModuleTable {
-  std::map<const Module*, std::string> paths;  // "encoder/fc1"
+// What a trace knows about its graph.
+struct GraphInfo {
+  std::map<const Module*, std::string> module_paths;  // "encoder/fc1"
+  std::vector<std::string> scalers;
+  std::string default_scaler;  // of every backward() that names none; may be empty
 };
 
 class Trace {
  public:
   // Traces into `graph`; becomes the thread's current trace until destroyed. Traces may nest.
-  Trace(ir::Graph* graph, const runtime::VariableStore* store, const ModuleTable* modules,
-        bool training, uint64_t seed);
+  Trace(ir::Graph* graph, const runtime::VariableStore* store, const GraphInfo* info, bool training,
+        uint64_t seed);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -35,6 +37,7 @@ class Trace {
 
   ir::Builder& builder() { return builder_; }
   bool training() const { return training_; }
+  const GraphInfo& info() const { return *info_; }
 
   // Poison, and an error at `loc`, for values of another trace.
   ir::Expr Unwrap(const Value& value, Loc loc);
@@ -78,7 +81,7 @@ class Trace {
 
   ir::Builder builder_;
   const runtime::VariableStore* store_;
-  const ModuleTable* modules_;
+  const GraphInfo* info_;
   bool training_;
   uint64_t seed_;
   uint64_t number_;

@@ -1,0 +1,45 @@
+// GraphConfig: what a graph may be told before its first call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "halftone/passes/amp/policy.h"
+
+namespace halftone::nn {
+
+// Set fields in the graph's constructor or before its first call: an executable keeps what held
+// when it was compiled.
+class GraphConfig {
+ public:
+  // Mixed precision. By default off. The low dtype is policy.dtype, or chosen for the device: bf16
+  // where it is fast, else none, with a note (see Graph::notes).
+  // Example: config.enable_amp(true, {.dtype = DType::kF16, .deny = {"head/*"}});
+  void enable_amp(bool on, amp::Policy policy = {}) {
+    amp_enabled_ = on;
+    amp_policy_ = std::move(policy);
+  }
+  bool amp_enabled() const { return amp_enabled_; }
+  const amp::Policy& amp_policy() const { return amp_policy_; }
+
+  // Whether outputs of build() keep the low dtype that mixed precision gave them. Off: they have
+  // the dtype that build() saw.
+  bool amp_low_outputs = false;
+  // Whether norm statistics and other buffers move in a step that a grad scaler skips.
+  bool update_buffers_on_skip = false;
+  // Rules initial values and random masks.
+  uint64_t seed = 0;
+  // Input signatures whose executables are kept; the least recently used goes first. Values under 1
+  // count as 1. An executable costs its kernels; the arena is shared.
+  int cache_size = 8;
+  // Folder for the text of the graph after each pass that changed it; empty: the environment
+  // variable HALFTONE_DUMP, if set.
+  std::string dump_dir;
+
+ private:
+  bool amp_enabled_ = false;
+  amp::Policy amp_policy_;
+};
+
+}  // namespace halftone::nn

@@ -1,0 +1,134 @@
+#include "halftone/graph/nn/graph.h"
+
+#include <algorithm>
+
+#include "halftone/graph/ir/text.h"
+#include "halftone/graph/nn/graph_impl.h"
+
+namespace halftone::nn {
+
+Graph::Graph(std::string name) : impl_(std::make_unique<Impl>()) { impl_->name = std::move(name); }
+
+Graph::~Graph() = default;
+
+absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> in) {
+  HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(*this, in));
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < step->num_outputs; ++i) {
+    const ir::ValueType& type = step->executable->output_types()[i];
+    HT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type.dtype, type.shape));
+    out.push_back(std::move(tensor));
+  }
+  for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
+  for (size_t i = 0; i < out.size(); ++i) step->out[i] = out[i].raw();
+  HT_RETURN_IF_ERROR(impl_->Execute(*step));
+  return out;
+}
+
+absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
+  HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(*this, in));
+  if (out.size() != step->num_outputs) {
+    return InvalidArgument("graph @", impl_->name, ": got ", out.size(),
+                           " output tensors, expected ", step->num_outputs);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const ir::ValueType& type = step->executable->output_types()[i];
+    if (!out[i].defined() || out[i].dtype() != type.dtype || out[i].shape() != type.shape) {
+      return InvalidArgument("graph @", impl_->name, ": output ", i, ": got ",
+                             out[i].defined() ? out[i].TypeString() : "an undefined tensor",
+                             ", expected ", type.ToString());
+    }
+    step->out[i] = out[i].raw();
+  }
+  for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
+  return impl_->Execute(*step);
+}
+
+absl::Status Graph::compile(absl::Span<const Tensor> in) {
+  return impl_->Prepare(*this, in).status();
+}
+
+void Graph::to(Device device) {
+  if (device == impl_->device) return;
+  impl_->device = device;
+  impl_->cache.clear();
+}
+
+Device Graph::device() const { return impl_->device; }
+void Graph::train() { impl_->training = true; }
+void Graph::eval() { impl_->training = false; }
+bool Graph::is_training() const { return impl_->training; }
+
+bool Graph::last_step_skipped() const {
+  const auto skipped = [](const OptimizerEntry& o) { return !o.last.applied; };
+  return std::any_of(impl_->optimizers.begin(), impl_->optimizers.end(), skipped);
+}
+
+uint64_t Graph::run_count() const { return impl_->run_count; }
+
+std::string Graph::traced_text() const {
+  return impl_->cache.empty() ? "" : ir::Print(*impl_->cache[0]->traced);
+}
+
+std::string Graph::compiled_text() const {
+  return impl_->cache.empty() ? "" : ir::Print(impl_->cache[0]->executable->graph());
+}
+
+const ir::Graph* Graph::compiled_graph() const {
+  return impl_->cache.empty() ? nullptr : &impl_->cache[0]->executable->graph();
+}
+
+std::string Graph::kernel_log() const {
+  return impl_->cache.empty() ? "" : impl_->cache[0]->executable->kernel_log();
+}
+
+const std::vector<std::string>& Graph::notes() const { return impl_->notes; }
+void Graph::debug(int level) { impl_->debug = level; }
+size_t Graph::arena_bytes() const { return impl_->arena->size(); }
+const std::string& Graph::name() const { return impl_->name; }
+
+absl::Status Graph::Impl::CheckInputs(absl::Span<const Tensor> in) const {
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in[i].defined()) {
+      return InvalidArgument("graph @", name, ": input ", i, " is an undefined tensor");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<const Tensor> in) {
+  HT_RETURN_IF_ERROR(status);
+  HT_RETURN_IF_ERROR(CheckInputs(in));
+  const auto fits = [&](const std::unique_ptr<CompiledStep>& step) {
+    if (step->training != training || step->inputs.size() != in.size()) return false;
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (step->inputs[i].dtype != in[i].dtype() || step->inputs[i].shape != in[i].shape()) {
+        return false;
+      }
+    }
+    return true;
+  };
+  const auto found = std::find_if(cache.begin(), cache.end(), fits);
+  if (found != cache.end()) {
+    std::rotate(cache.begin(), found, found + 1);
+    return cache[0].get();
+  }
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<CompiledStep> step, CompileStep(graph, in));
+  const size_t limit = static_cast<size_t>(std::max(graph.config.cache_size, 1));
+  if (cache.size() >= limit) cache.resize(limit - 1);
+  cache.insert(cache.begin(), std::move(step));
+  return cache[0].get();
+}
+
+absl::Status Graph::Impl::Execute(CompiledStep& step) {
+  const absl::Status ran = step.executable->Run(step.in.data(), step.out.data(), run_count++);
+  if (!ran.ok()) {
+    if (step.training) {
+      for (OptimizerEntry& optimizer : optimizers) optimizer.last.applied = false;
+    }
+    return ran;
+  }
+  return step.training ? CheckSkips() : absl::OkStatus();
+}
+
+}  // namespace halftone::nn

@@ -1,0 +1,136 @@
+// Graph: one training or evaluation step, traced once per input signature, compiled, and run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "halftone/core/device.h"
+#include "halftone/core/tensor.h"
+#include "halftone/graph/nn/config.h"
+#include "halftone/graph/nn/handles.h"
+#include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/value.h"
+#include "halftone/graph/runtime/variable_store.h"
+#include "halftone/optim/grad_scaler.h"
+#include "halftone/optim/optimizer.h"
+
+namespace halftone::nn {
+
+using StateDict = runtime::StateDict;
+using LoadReport = runtime::LoadReport;
+
+// Subclass it, own modules (or refer to modules that live longer), describe the step in build().
+//
+// Errors: constructors and build() never fail in place. The first mistake is returned by the first
+// call. Thread-safety: one thread at a time, counting all graphs that share modules.
+//
+// Example:
+//   class Model : public nn::Graph {
+//    public:
+//     Model() : fc_(4, 2) {
+//       add_module("fc", fc_);
+//       add_optimizer(optim::SGD(parameters(), {.lr = 0.1}));
+//     }
+//     nn::Values build(const nn::Values& in) override {
+//       nn::Value loss = nn::cross_entropy(fc_(in[0]), in[1]);
+//       loss.backward();
+//       return {loss};
+//     }
+//     nn::Linear fc_;
+//   };
+//   Model model;
+//   absl::StatusOr<std::vector<Tensor>> out = model({x, y});
+class Graph {
+ public:
+  explicit Graph(std::string name = "graph");
+  virtual ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // Describes the step. Called once per input signature and mode; must not depend on anything else
+  // that changes. In evaluation mode backward() and the optimizers do nothing.
+  virtual Values build(const Values& in) = 0;
+
+  GraphConfig config;
+
+  // Runs one step and gives the values that build() returned; they are the caller's. The first call
+  // with a signature traces and compiles.
+  // Errors: the first mistake of the constructor or of build(), with file and line; InvalidArgument
+  // (a module or operand that does not fit); OutOfRange (an index or label of this batch; no
+  // variable has changed); FailedPrecondition (too many skipped steps in a row).
+  absl::StatusOr<std::vector<Tensor>> operator()(absl::Span<const Tensor> in);
+  // The same into tensors of the caller, which must have the dtypes and shapes of the outputs.
+  // After the first run of a signature it allocates nothing outside library calls.
+  absl::Status Run(absl::Span<const Tensor> in, absl::Span<Tensor> out);
+  // Traces and compiles without running. `in` gives dtypes and shapes; values are not read.
+  absl::Status compile(absl::Span<const Tensor> in);
+
+  // Where it runs. Default: CPU. Errors (at the next call): a device that this build or machine
+  // lacks.
+  void to(Device device);
+  Device device() const;
+  // Mode of the next calls. Each mode has executables of its own.
+  void train();
+  void eval();
+  bool is_training() const;
+
+  // State of all modules, optimizers and scalers by name: "fc1.weight",
+  // "optimizer0.fc1.weight.exp_avg", "scaler0.scale", and "run_count", which random masks follow.
+  // Makes initial values that are missing. Errors: those of the constructor, ResourceExhausted.
+  absl::StatusOr<StateDict> state_dict();
+  // Also before the first call: state of optimizers that is made by compiling is kept until then.
+  // Errors: InvalidArgument listing what is missing, unexpected or of another type; nothing has
+  // changed then. With strict = false missing and unexpected names are only reported.
+  absl::StatusOr<LoadReport> load_state_dict(const StateDict& state, bool strict = true);
+  // Gives parameters and buffers that have no value yet their initial one, by config.seed.
+  absl::Status initialize();
+
+  // Whether the last training step was skipped by any optimizer.
+  bool last_step_skipped() const;
+  // The first parameter whose gradient was not finite in the last training step; "" if none.
+  std::string first_nonfinite_param() const;
+  // Steps run, skipped and failed ones included.
+  uint64_t run_count() const;
+
+  // Text of the step as build() described it and after all passes, for the signature called or
+  // compiled last; empty before.
+  std::string traced_text() const;
+  std::string compiled_text() const;
+  const ir::Graph* compiled_graph() const;
+  // One line per kernel: node, implementation, and which candidates refused why.
+  std::string kernel_log() const;
+  // What compiling had to say: a scaler that was dropped, constants that do not fit a low dtype.
+  const std::vector<std::string>& notes() const;
+  // 0: quiet. 1: a line on standard error per compilation. 2: also the notes. 3: also both texts.
+  void debug(int level);
+  // Bytes of working memory that all executables share.
+  size_t arena_bytes() const;
+  const std::string& name() const;
+
+ protected:
+  // `module` must outlive the graph. Its parameters are then known as "<name>.weight", ... Names
+  // must be unique.
+  void add_module(const std::string& name, Module& module);
+  // A parameter or buffer that belongs to no module.
+  void add_parameter(const std::string& name, const Parameter& parameter);
+  // All parameters added so far.
+  optim::ParameterList parameters() const;
+  std::vector<std::pair<std::string, Parameter>> named_parameters() const;
+  // Optimizers are named optimizer0, optimizer1, ... in order. Only parameters of this graph.
+  OptimizerHandle add_optimizer(const optim::Optimizer& optimizer);
+  // The scaler of every backward() and optimizer that names none; named scaler0.
+  ScalerHandle set_grad_scaler(const amp::GradScaler& scaler);
+  // A further scaler, to be named where it is used.
+  ScalerHandle add_scaler(const amp::GradScaler& scaler);
+
+ private:
+  friend class OptimizerHandle;
+  friend class ScalerHandle;
+  friend class Value;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace halftone::nn

@@ -1,0 +1,157 @@
+// Tracing and compiling the step for one input signature.
+#include <cstdio>
+#include <cstdlib>
+
+#include "halftone/graph/ir/text.h"
+#include "halftone/graph/nn/graph_impl.h"
+
+namespace halftone::nn {
+namespace {
+
+std::string DumpDir(const GraphConfig& config) {
+  if (!config.dump_dir.empty()) return config.dump_dir;
+  const char* from_environment = std::getenv("HALFTONE_DUMP");
+  return from_environment == nullptr ? "" : from_environment;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& config) {
+  if (!config.amp_enabled()) return std::optional<DType>();
+  if (config.amp_policy().dtype.has_value()) {
+    const DType dtype = *config.amp_policy().dtype;
+    if (IsLow(dtype)) return std::optional<DType>(dtype);
+    return InvalidArgument("enable_amp: dtype is ", Name(dtype), "; expected f16 or bf16");
+  }
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
+  std::string reason;
+  const DType preferred = target->PreferredLowType(&reason);
+  if (IsLow(preferred)) return std::optional<DType>(preferred);
+  notes.push_back(Concat("amp: f32 throughout: ", reason));
+  return std::optional<DType>();
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(Graph& graph,
+                                                              absl::Span<const Tensor> in,
+                                                              size_t* num_outputs) {
+  HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(graph.config));
+  if (low == DType::kF16 && info.default_scaler.empty() && training) {
+    // f16 gradients vanish without one; a pass drops it where nothing is f16.
+    graph.set_grad_scaler(amp::GradScaler());
+    scalers.back().automatic = true;
+    HT_RETURN_IF_ERROR(status);
+  }
+  auto traced = std::make_unique<ir::Graph>(name);
+  internal::Trace trace(traced.get(), &store, &info, training, graph.config.seed);
+  ir::Builder& builder = trace.builder();
+  std::vector<Value> inputs;
+  for (size_t i = 0; i < in.size(); ++i) {
+    inputs.push_back(
+        trace.Wrap(builder.Input(Concat("in", i), ir::ValueType{in[i].dtype(), in[i].shape()})));
+  }
+  const Values outputs = graph.build(Values(std::move(inputs)));
+  HT_RETURN_IF_ERROR(builder.status());
+  builder.At({});
+  for (const Value& value : outputs) {
+    if (!value.valid()) {
+      return FailedPrecondition("graph @", name,
+                                ": build() returned a value that no op of this call gave");
+    }
+    traced->outputs().push_back({"", trace.Unwrap(value, Loc::current()).value()});
+  }
+  *num_outputs = outputs.size();
+  trace.EmitCommits();
+  if (low.has_value()) {
+    amp::Policy policy = graph.config.amp_policy();
+    policy.dtype = low;
+    policy.low_outputs = policy.low_outputs || graph.config.amp_low_outputs;
+    builder.Root("amp", {}, policy.ToMarker());
+  }
+  if (training && trace.has_backward()) {
+    EmitScalers(builder);
+    EmitOptimizers(builder);
+  }
+  HT_RETURN_IF_ERROR(builder.status());
+  return traced;
+}
+
+void Graph::Impl::EmitScalers(ir::Builder& builder) {
+  for (const ScalerEntry& entry : scalers) {
+    builder.NameNext(entry.name);
+    builder.Root("scaler", {}, entry.scaler.ToMarker(entry.name, entry.automatic));
+  }
+}
+
+void Graph::Impl::EmitOptimizers(ir::Builder& builder) {
+  for (const OptimizerEntry& entry : optimizers) {
+    optim::Optimizer optimizer = entry.optimizer;
+    std::string& scaler = optimizer.mutable_step_options().scaler;
+    if (scaler.empty()) scaler = info.default_scaler;
+    if (!scaler.empty() && FindScaler(scaler) == nullptr) {
+      builder.Fail(NotFound(entry.name, ": this graph has no grad scaler \"", scaler, "\""));
+      return;
+    }
+    builder.NameNext(entry.name);
+    const std::vector<ir::Expr> results =
+        builder.Make("optimizer", {}, optimizer.ToMarker(entry.name, entry.parameter_names));
+    if (!builder.status().ok()) return;
+    builder.graph().outputs().push_back({entry.name + ".grad_norm", results[0].value()});
+    builder.graph().outputs().push_back({entry.name + ".applied", results[1].value()});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
+    Graph& graph, absl::Span<const Tensor> in) {
+  notes.clear();
+  auto step = std::make_unique<CompiledStep>();
+  step->training = training;
+  for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced, Trace(graph, in, &step->num_outputs));
+  const bool has_optimizers = traced->outputs().size() > step->num_outputs;
+  step->traced = traced->Clone();
+
+  runtime::CompileOptions options;
+  options.device = device;
+  options.seed = graph.config.seed;
+  options.dump_dir = DumpDir(graph.config);
+  options.dump_name = Concat(name, "_", compilations++);
+  options.notes = &notes;
+  HT_ASSIGN_OR_RETURN(step->executable, runtime::Compile(std::move(traced), options, store, arena));
+
+  step->in.resize(in.size());
+  step->out.resize(step->executable->output_types().size());
+  if (has_optimizers) {
+    size_t i = step->num_outputs;
+    for (OptimizerEntry& entry : optimizers) {
+      step->out[i++] = &entry.last.grad_norm;
+      step->out[i++] = &entry.last.applied;
+    }
+  }
+  if (debug >= 1) {
+    std::fprintf(stderr, "halftone: compiled @%s (%s): %zu kernels, arena %zu bytes\n",
+                 name.c_str(), training ? "train" : "eval", step->executable->steps().size(),
+                 step->executable->arena_bytes());
+  }
+  if (debug >= 2) {
+    for (const std::string& note : notes) std::fprintf(stderr, "halftone: %s\n", note.c_str());
+  }
+  if (debug >= 3) {
+    std::fprintf(stderr, "%s%s", ir::Print(*step->traced).c_str(),
+                 ir::Print(step->executable->graph()).c_str());
+  }
+  return step;
+}
+
+absl::Status Graph::Impl::CheckSkips() const {
+  for (const ScalerEntry& entry : scalers) {
+    const int64_t limit = entry.scaler.options().max_consecutive_skips;
+    if (limit == 0) continue;
+    const auto skips = static_cast<int64_t>(StateScalar(entry.name + ".consecutive_skips", 0));
+    if (skips > limit) {
+      return amp::CheckConsecutiveSkips(entry.name, skips, limit, FirstNonFinite());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace halftone::nn

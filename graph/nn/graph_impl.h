@@ -1,0 +1,99 @@
+// The inside of nn::Graph, shared by the sources that implement it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halftone/graph/nn/graph.h"
+#include "halftone/graph/nn/trace.h"
+#include "halftone/graph/runtime/compile.h"
+
+namespace halftone::nn {
+
+// What a run tells about an optimizer; hidden graph outputs are written straight into it.
+struct StepResult {
+  alignas(kBufferAlignment) float grad_norm = 0;
+  alignas(kBufferAlignment) bool applied = true;
+};
+
+struct OptimizerEntry {
+  std::string name;
+  optim::Optimizer optimizer;
+  std::vector<std::string> parameter_names;
+  StepResult last;
+};
+
+struct ScalerEntry {
+  std::string name;
+  amp::GradScaler scaler;
+  bool automatic = false;  // made for f16 because the user set none
+};
+
+// One compiled signature.
+struct CompiledStep {
+  std::vector<ir::ValueType> inputs;
+  bool training = true;
+  std::unique_ptr<ir::Graph> traced;
+  std::unique_ptr<runtime::Executable> executable;
+  size_t num_outputs = 0;  // of build(); the rest goes to StepResults
+  // Argument tables of Executable::Run; those of hidden outputs are filled once.
+  std::vector<const void*> in;
+  std::vector<void*> out;
+};
+
+struct Graph::Impl {
+  std::string name;
+  absl::Status status;  // the first mistake of the constructor
+  Device device;
+  bool training = true;
+  int debug = 0;
+  uint64_t run_count = 0;
+
+  runtime::VariableStore store;
+  internal::GraphInfo info;
+  std::vector<std::pair<std::string, Parameter>> parameters;
+  std::deque<OptimizerEntry> optimizers;  // addresses of StepResults stay
+  std::deque<ScalerEntry> scalers;
+
+  std::shared_ptr<runtime::Arena> arena = std::make_shared<runtime::Arena>();
+  std::vector<std::unique_ptr<CompiledStep>> cache;  // most recently used first
+  std::vector<std::string> notes;
+  int compilations = 0;
+
+  void Fail(absl::Status error) {
+    if (status.ok()) status = std::move(error);
+  }
+  void Bind(const std::string& variable, const Parameter& parameter);
+  void AddModule(const std::string& path, const std::string& prefix, Module& module);
+  // Declares state whose name and first value are known before compiling.
+  void BindState(const ir::Variable& variable);
+  ScalerEntry* FindScaler(const std::string& scaler);
+  OptimizerEntry* FindOptimizer(const std::string& optimizer);
+  // Names of the state that only compiling makes.
+  bool ExpectsLater(const std::string& variable) const;
+  // The single element of a state variable; `fallback` if there is none.
+  double StateScalar(const std::string& variable, double fallback) const;
+  absl::Status SetStateScalar(const std::string& variable, double value);
+
+  absl::Status CheckInputs(absl::Span<const Tensor> in) const;
+  // The step for a signature, moved to the front of the cache, traced and compiled if new.
+  absl::StatusOr<CompiledStep*> Prepare(Graph& graph, absl::Span<const Tensor> in);
+  absl::StatusOr<std::unique_ptr<CompiledStep>> CompileStep(Graph& graph,
+                                                            absl::Span<const Tensor> in);
+  absl::StatusOr<std::unique_ptr<ir::Graph>> Trace(Graph& graph, absl::Span<const Tensor> in,
+                                                   size_t* num_outputs);
+  // The low dtype to compile for; nullopt: none, f32 throughout.
+  absl::StatusOr<std::optional<DType>> LowType(const GraphConfig& config);
+  void EmitScalers(ir::Builder& builder);
+  void EmitOptimizers(ir::Builder& builder);
+  absl::Status Execute(CompiledStep& step);
+  absl::Status CheckSkips() const;
+  // Name of the first parameter with a non-finite gradient in the last training step.
+  std::string FirstNonFinite() const;
+};
+
+}  // namespace halftone::nn

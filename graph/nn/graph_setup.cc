@@ -1,0 +1,142 @@
+// What constructors of graphs call.
+#include <algorithm>
+
+#include "halftone/graph/nn/graph_impl.h"
+#include "halftone/optim/update_rule.h"
+
+namespace halftone::nn {
+
+void Graph::Impl::Bind(const std::string& variable, const Parameter& parameter) {
+  Fail(store.Bind(variable, parameter.storage()));
+  parameters.emplace_back(variable, parameter);
+}
+
+void Graph::Impl::AddModule(const std::string& path, const std::string& prefix, Module& module) {
+  // A module with two names keeps its first path.
+  info.module_paths.emplace(&module, path);
+  for (const auto& [child, submodule] : module.children()) {
+    AddModule(path + "/" + child, prefix + child + ".", *submodule);
+  }
+}
+
+void Graph::Impl::BindState(const ir::Variable& variable) {
+  Fail(store.Bind(variable.name, std::make_shared<runtime::VariableStorage>(
+                                     variable.type.dtype, variable.type.shape, variable.kind,
+                                     variable.trainable, variable.init)));
+}
+
+ScalerEntry* Graph::Impl::FindScaler(const std::string& scaler) {
+  const auto it = std::find_if(scalers.begin(), scalers.end(),
+                               [&](const ScalerEntry& s) { return s.name == scaler; });
+  return it == scalers.end() ? nullptr : &*it;
+}
+
+OptimizerEntry* Graph::Impl::FindOptimizer(const std::string& optimizer) {
+  const auto it = std::find_if(optimizers.begin(), optimizers.end(),
+                               [&](const OptimizerEntry& o) { return o.name == optimizer; });
+  return it == optimizers.end() ? nullptr : &*it;
+}
+
+void Graph::add_module(const std::string& name, Module& module) {
+  if (name.empty() || name.find_first_of("./\"") != std::string::npos) {
+    impl_->Fail(InvalidArgument("add_module: \"", name, "\" cannot name a module; expected a ",
+                                "non-empty name without '.', '/' and '\"'"));
+    return;
+  }
+  impl_->Fail(Annotate(module.status(), "module \"" + name + "\": "));
+  impl_->AddModule(name, name + ".", module);
+  for (const auto& [own, parameter] : module.named_parameters()) {
+    impl_->Bind(name + "." + own, parameter);
+  }
+  for (const auto& [own, buffer] : module.named_buffers()) {
+    impl_->Fail(impl_->store.Bind(name + "." + own, buffer.storage()));
+  }
+}
+
+void Graph::add_parameter(const std::string& name, const Parameter& parameter) {
+  if (name.empty() || name.find_first_of("/\"") != std::string::npos) {
+    impl_->Fail(InvalidArgument("add_parameter: \"", name, "\" cannot name a parameter; expected ",
+                                "a non-empty name without '/' and '\"'"));
+  } else if (!parameter.defined()) {
+    impl_->Fail(InvalidArgument("add_parameter: \"", name, "\" is undefined"));
+  } else if (parameter.storage()->kind() == ir::VariableKind::kParameter) {
+    impl_->Bind(name, parameter);
+  } else {
+    impl_->Fail(impl_->store.Bind(name, parameter.storage()));
+  }
+}
+
+std::vector<std::pair<std::string, Parameter>> Graph::named_parameters() const {
+  return impl_->parameters;
+}
+
+optim::ParameterList Graph::parameters() const {
+  optim::ParameterList list;
+  for (const auto& named : impl_->parameters) {
+    // Tied parameters have two names and are one parameter.
+    const optim::ParameterRef& storage = named.second.storage();
+    if (std::find(list.begin(), list.end(), storage) == list.end()) list.push_back(storage);
+  }
+  return list;
+}
+
+OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer) {
+  Impl& impl = *impl_;
+  const std::string name = Concat("optimizer", impl.optimizers.size());
+  impl.Fail(Annotate(optimizer.Validate(), name + ": "));
+  std::vector<std::string> names;
+  for (const optim::ParameterRef& parameter : optimizer.parameters()) {
+    const std::string* known = impl.store.NameOf(parameter.get());
+    if (known == nullptr) {
+      impl.Fail(FailedPrecondition(name, ": a parameter belongs to no module of this graph; ",
+                                   "expected add_module before add_optimizer"));
+      return OptimizerHandle(this, name);
+    }
+    names.push_back(*known);
+  }
+  impl.optimizers.push_back({name, optimizer, std::move(names), {}});
+  const double lr = optimizer.lr();
+  impl.BindState({optim::LearningRateVariable(name),
+                  ir::ValueType{DType::kF32, Shape{}},
+                  ir::VariableKind::kOptimizer,
+                  false,
+                  {ir::Initializer::Kind::kConstant, lr, 0}});
+  impl.BindState({optim::AppliedStepsVariable(name),
+                  ir::ValueType{DType::kI64, Shape{}},
+                  ir::VariableKind::kOptimizer,
+                  false,
+                  {}});
+  return OptimizerHandle(this, name);
+}
+
+ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
+  Impl& impl = *impl_;
+  const std::string name = Concat("scaler", impl.scalers.size());
+  impl.Fail(Annotate(scaler.Validate(), name + ": "));
+  impl.scalers.push_back({name, scaler, false});
+  impl.info.scalers.push_back(name);
+  if (scaler.is_enabled()) {
+    const amp::GradScalerOptions& options = scaler.options();
+    for (const ir::Variable& variable :
+         amp::ScalerVariables(name, options.init_scale, options.hysteresis)) {
+      impl.BindState(variable);
+    }
+    // The object may carry a state that was loaded into it.
+    for (const auto& [variable, value] : scaler.StateTensors(name)) {
+      if (const auto storage = impl.store.Find(variable)) impl.Fail(storage->Assign(value));
+    }
+  }
+  return ScalerHandle(this, name);
+}
+
+ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler) {
+  if (!impl_->info.default_scaler.empty()) {
+    impl_->Fail(absl::AlreadyExistsError(
+        "set_grad_scaler was called twice; add_scaler adds a further scaler"));
+  }
+  ScalerHandle handle = add_scaler(scaler);
+  impl_->info.default_scaler = handle.name();
+  return handle;
+}
+
+}  // namespace halftone::nn

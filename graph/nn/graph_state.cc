@@ -1,0 +1,159 @@
+// State of a graph: saving, loading, and the scalars behind handles.
+#include <cmath>
+
+#include "halftone/graph/nn/graph_impl.h"
+#include "halftone/optim/update_rule.h"
+
+namespace halftone::nn {
+namespace {
+
+constexpr char kRunCount[] = "run_count";
+
+}  // namespace
+
+bool Graph::Impl::ExpectsLater(const std::string& variable) const {
+  const auto belongs = [&variable](const std::string& owner) {
+    return variable.compare(0, owner.size() + 1, owner + ".") == 0;
+  };
+  for (const OptimizerEntry& optimizer : optimizers) {
+    if (belongs(optimizer.name)) return true;
+  }
+  for (const ScalerEntry& scaler : scalers) {
+    if (belongs(scaler.name)) return true;
+  }
+  return false;
+}
+
+double Graph::Impl::StateScalar(const std::string& variable, double fallback) const {
+  const std::shared_ptr<runtime::VariableStorage> storage = store.Find(variable);
+  if (storage == nullptr || storage->shape().num_elements() != 1) return fallback;
+  return storage->materialised() ? storage->value().item() : storage->init().a;
+}
+
+absl::Status Graph::Impl::SetStateScalar(const std::string& variable, double value) {
+  const std::shared_ptr<runtime::VariableStorage> storage = store.Find(variable);
+  if (storage == nullptr) {
+    return FailedPrecondition("graph @", name, " has no state \"", variable, "\"");
+  }
+  return storage->Assign(Tensor::Scalar(storage->dtype(), value));
+}
+
+absl::Status Graph::initialize() {
+  HT_RETURN_IF_ERROR(impl_->status);
+  return impl_->store.MaterialiseAll(config.seed);
+}
+
+absl::StatusOr<StateDict> Graph::state_dict() {
+  HT_RETURN_IF_ERROR(initialize());
+  StateDict state = impl_->store.Save();
+  Tensor count = Tensor::Empty(DType::kI64, Shape{});
+  *count.data<int64_t>() = static_cast<int64_t>(impl_->run_count);
+  state[kRunCount] = count;
+  return state;
+}
+
+absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool strict) {
+  HT_RETURN_IF_ERROR(impl_->status);
+  StateDict variables = state;
+  const auto count = variables.find(kRunCount);
+  uint64_t run_count = impl_->run_count;
+  if (count != variables.end()) {
+    const Tensor& value = count->second;
+    if (!value.defined() || value.dtype() != DType::kI64 || value.shape() != Shape{}) {
+      return InvalidArgument("load_state_dict: \"", kRunCount, "\" is ",
+                             value.defined() ? value.TypeString() : "an undefined tensor",
+                             ", expected i64[]");
+    }
+    run_count = static_cast<uint64_t>(*value.data<int64_t>());
+    variables.erase(count);
+  }
+  HT_ASSIGN_OR_RETURN(LoadReport report,
+                      impl_->store.Load(variables, strict, [this](const std::string& name) {
+                        return impl_->ExpectsLater(name);
+                      }));
+  impl_->run_count = run_count;
+  return report;
+}
+
+double OptimizerHandle::lr() const {
+  return graph_ == nullptr ? 0 : graph_->impl_->StateScalar(optim::LearningRateVariable(name_), 0);
+}
+
+absl::Status OptimizerHandle::set_lr(double lr) {
+  if (!std::isfinite(lr) || lr < 0) {
+    return InvalidArgument("set_lr: lr = ", lr, "; expected a finite number >= 0");
+  }
+  if (graph_ == nullptr) return FailedPrecondition("set_lr: the handle belongs to no graph");
+  return graph_->impl_->SetStateScalar(optim::LearningRateVariable(name_), lr);
+}
+
+int64_t OptimizerHandle::applied_steps() const {
+  if (graph_ == nullptr) return 0;
+  return static_cast<int64_t>(graph_->impl_->StateScalar(optim::AppliedStepsVariable(name_), 0));
+}
+
+double OptimizerHandle::grad_norm() const {
+  const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
+  return entry == nullptr ? 0 : static_cast<double>(entry->last.grad_norm);
+}
+
+bool OptimizerHandle::last_step_skipped() const {
+  const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
+  return entry != nullptr && !entry->last.applied;
+}
+
+double ScalerHandle::scale() const {
+  return graph_ == nullptr ? 1 : graph_->impl_->StateScalar(name_ + ".scale", 1);
+}
+
+absl::Status ScalerHandle::set_scale(double scale) {
+  if (!(scale > 0) || !std::isfinite(static_cast<float>(scale)) || static_cast<float>(scale) == 0) {
+    return InvalidArgument("set_scale: scale = ", scale,
+                           "; expected a number > 0 that is finite in f32");
+  }
+  if (graph_ == nullptr) return FailedPrecondition("set_scale: the handle belongs to no graph");
+  return graph_->impl_->SetStateScalar(name_ + ".scale", scale);
+}
+
+int64_t ScalerHandle::Counter(const char* what) const {
+  if (graph_ == nullptr) return 0;
+  return static_cast<int64_t>(graph_->impl_->StateScalar(Concat(name_, ".", what), 0));
+}
+
+int64_t ScalerHandle::growth_tracker() const { return Counter("growth_tracker"); }
+int64_t ScalerHandle::total_steps() const { return Counter("total_steps"); }
+int64_t ScalerHandle::skipped_count() const { return Counter("skipped_steps"); }
+int64_t ScalerHandle::consecutive_skips() const { return Counter("consecutive_skips"); }
+
+absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
+  ScalerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindScaler(name_);
+  if (entry == nullptr) return FailedPrecondition("state_dict: the handle belongs to no graph");
+  amp::GradScaler scaler = entry->scaler;
+  if (scaler.is_enabled()) {
+    std::map<std::string, Tensor> values = scaler.StateTensors(name_);
+    for (auto& [variable, value] : values) {
+      const std::shared_ptr<runtime::VariableStorage> storage = graph_->impl_->store.Find(variable);
+      if (storage != nullptr && storage->materialised()) value = storage->value();
+    }
+    HT_RETURN_IF_ERROR(scaler.SetStateTensors(name_, values));
+  }
+  return scaler.state_dict();
+}
+
+absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
+  ScalerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindScaler(name_);
+  if (entry == nullptr) {
+    return FailedPrecondition("load_state_dict: the handle belongs to no graph");
+  }
+  HT_RETURN_IF_ERROR(entry->scaler.load_state_dict(state));
+  for (const auto& [variable, value] : entry->scaler.StateTensors(name_)) {
+    if (const auto storage = graph_->impl_->store.Find(variable)) {
+      HT_RETURN_IF_ERROR(storage->Assign(value));
+    }
+  }
+  // Growth factor and the like are attributes of compiled nodes.
+  graph_->impl_->cache.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace halftone::nn

@@ -1,0 +1,74 @@
+// Handles on what a graph owns: its optimizers and grad scalers.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "halftone/core/status.h"
+#include "halftone/optim/grad_scaler.h"
+
+namespace halftone::nn {
+
+class Graph;
+
+// One optimizer of a graph, from add_optimizer. Valid as long as the graph.
+class OptimizerHandle {
+ public:
+  OptimizerHandle() = default;
+  const std::string& name() const { return name_; }
+
+  // Base learning rate: what the schedule multiplies. Setting it compiles nothing.
+  double lr() const;
+  // Errors: InvalidArgument if negative or not finite.
+  absl::Status set_lr(double lr);
+  // Steps that were not skipped.
+  int64_t applied_steps() const;
+  // Global L2 norm of the unscaled, unclipped gradients of the last training step; infinite if they
+  // were not finite, 0 before the first step.
+  double grad_norm() const;
+  // Whether the last training step left this optimizer's parameters alone.
+  bool last_step_skipped() const;
+
+ private:
+  friend class Graph;
+  OptimizerHandle(Graph* graph, std::string name) : graph_(graph), name_(std::move(name)) {}
+  Graph* graph_ = nullptr;
+  std::string name_;
+};
+
+// One grad scaler of a graph, from set_grad_scaler or add_scaler. Valid as long as the graph.
+class ScalerHandle {
+ public:
+  ScalerHandle() = default;
+  const std::string& name() const { return name_; }
+  // So that a handle can be given where a scaler is named: {.scaler = s}.
+  operator std::string() const { return name_; }  // NOLINT: converts by design
+
+  double scale() const;
+  // Keeps growth tracker and counters. Errors: InvalidArgument unless finite and > 0 in f32.
+  absl::Status set_scale(double scale);
+  int64_t growth_tracker() const;
+  int64_t total_steps() const;
+  int64_t skipped_count() const;
+  int64_t consecutive_skips() const;
+
+  // Options and state with PyTorch's keys, see amp::GradScaler.
+  absl::StatusOr<amp::StateDict> state_dict() const;
+  // Restores both, also before the first call. Later calls compile anew. Errors: InvalidArgument
+  // for a missing or unknown key or a value out of range; nothing has changed then.
+  absl::Status load_state_dict(const amp::StateDict& state);
+
+ private:
+  friend class Graph;
+  int64_t Counter(const char* what) const;
+  ScalerHandle(Graph* graph, std::string name) : graph_(graph), name_(std::move(name)) {}
+  Graph* graph_ = nullptr;
+  std::string name_;
+};
+
+// For Value::backward.
+struct BackwardOptions {
+  std::string scaler;  // name or handle of a grad scaler; empty: the graph's own, if it has one
+};
+
+}  // namespace halftone::nn

@@ -1,0 +1,33 @@
+// Compile: from a traced graph to an executable.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halftone/core/device.h"
+#include "halftone/graph/ir/target.h"
+#include "halftone/graph/runtime/executable.h"
+
+namespace halftone::runtime {
+
+struct CompileOptions {
+  Device device;
+  uint64_t seed = 0;      // of initial values
+  std::string dump_dir;   // text after each pass that changed the graph; empty: none
+  std::string dump_name;  // distinguishes executables of one graph in that folder
+  std::vector<std::string>* notes = nullptr;  // what passes had to say; may be null
+};
+
+// The description of a device that passes and kernels agree on. Errors: Unimplemented for a device
+// that this build lacks.
+absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device);
+
+// Runs the pipeline over `graph`, selects kernels and plans memory. Errors: what a pass says about
+// the graph (InvalidArgument), Unimplemented for a node no kernel runs, ResourceExhausted.
+absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> graph,
+                                                    const CompileOptions& options,
+                                                    VariableStore& store,
+                                                    std::shared_ptr<Arena> arena);
+
+}  // namespace halftone::runtime
