@@ -130,7 +130,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   if (debug >= 1) {
     std::fprintf(stderr, "halftone: compiled @%s (%s): %zu kernels, arena %zu bytes\n",
                  name.c_str(), training ? "train" : "eval", step->executable->steps().size(),
-                 step->executable->arena_bytes());
+                 static_cast<size_t>(step->executable->plan().arena_bytes));
   }
   if (debug >= 2) {
     for (const std::string& note : notes) std::fprintf(stderr, "halftone: %s\n", note.c_str());

@@ -38,6 +38,18 @@ absl::Status Graph::Impl::SetStateScalar(const std::string& variable, double val
   return storage->Assign(Tensor::Scalar(storage->dtype(), value));
 }
 
+std::string Graph::Impl::FirstNonFinite() const {
+  for (const OptimizerEntry& entry : optimizers) {
+    const double index = StateScalar(optim::FirstNonFiniteVariable(entry.name), -1);
+    if (index >= 0 && static_cast<size_t>(index) < entry.parameter_names.size()) {
+      return entry.parameter_names[static_cast<size_t>(index)];
+    }
+  }
+  return "";
+}
+
+std::string Graph::first_nonfinite_param() const { return impl_->FirstNonFinite(); }
+
 absl::Status Graph::initialize() {
   HT_RETURN_IF_ERROR(impl_->status);
   return impl_->store.MaterialiseAll(config.seed);

@@ -150,8 +150,7 @@ absl::Status Executable::FaultError(const ir::Node& node, const kernels::Fault& 
                     " out of range; expected 0..", fault.bound - 1);
 }
 
-absl::Status Executable::RunKernels(const void* const* inputs, void* const* outputs,
-                                    uint64_t run_count) {
+absl::Status Executable::RunKernels(uint64_t run_count) {
   kernels::RunState state;
   state.run_count = run_count;
   char* const arena = static_cast<char*>(arena_->data());
@@ -183,7 +182,7 @@ absl::Status Executable::Run(const void* const* inputs, void* const* outputs, ui
   for (const Patch& patch : output_patches_) {
     output_table_[patch.table_index] = outputs[patch.argument];
   }
-  HT_RETURN_IF_ERROR(RunKernels(inputs, outputs, run_count));
+  HT_RETURN_IF_ERROR(RunKernels(run_count));
 
   for (const passes::OutputCopy& copy : plan_.output_copies) {
     if (copy.from.bytes == 0) continue;

@@ -82,7 +82,7 @@ class Executable {
   const void* Address(const passes::Slot& slot, const void* const* inputs,
                       void* const* outputs) const;
   void Bind();
-  absl::Status RunKernels(const void* const* inputs, void* const* outputs, uint64_t run_count);
+  absl::Status RunKernels(uint64_t run_count);
   static absl::Status FaultError(const ir::Node& node, const kernels::Fault& fault);
 
   std::unique_ptr<ir::Graph> graph_;

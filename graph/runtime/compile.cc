@@ -1,0 +1,41 @@
+#include "halftone/graph/runtime/compile.h"
+
+#include <utility>
+
+#include "halftone/kernels/cpu_target.h"
+#include "halftone/kernels/reference_evaluator.h"
+#include "halftone/passes/pipeline.h"
+
+namespace halftone::runtime {
+
+absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device) {
+  switch (device.kind) {
+    case Device::Kind::kCpu:
+      return kernels::MakeCpuTarget();
+    case Device::Kind::kReference:
+      return kernels::MakeReferenceTarget();
+    case Device::Kind::kCuda:
+      break;
+  }
+  return Unimplemented("device ", device.ToString(), ": this build has no CUDA kernels; expected ",
+                       "cpu or reference");
+}
+
+absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> graph,
+                                                    const CompileOptions& options,
+                                                    VariableStore& store,
+                                                    std::shared_ptr<Arena> arena) {
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, TargetOf(options.device));
+  passes::PassContext context;
+  context.target = target.get();
+  passes::PassManagerOptions manager;
+  if (!options.dump_dir.empty()) manager.dump_dir = options.dump_dir + "/" + options.dump_name;
+  HT_RETURN_IF_ERROR(passes::RunPipeline(*graph, context, manager));
+  if (options.notes != nullptr) {
+    options.notes->insert(options.notes->end(), context.notes.begin(), context.notes.end());
+  }
+  return Executable::Create(std::move(graph), options.device, options.seed, store,
+                            std::move(arena));
+}
+
+}  // namespace halftone::runtime
