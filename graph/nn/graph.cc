@@ -4,6 +4,7 @@
 
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/nn/graph_impl.h"
+#include "halftone/passes/amp/report.h"
 
 namespace halftone::nn {
 
@@ -40,6 +41,7 @@ absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
     }
     step->out[i] = out[i].raw();
   }
+  HT_RETURN_IF_ERROR(impl_->CheckOverlap(*step, in, out));
   for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
   return impl_->Execute(*step);
 }
@@ -82,6 +84,16 @@ std::string Graph::kernel_log() const {
   return impl_->cache.empty() ? "" : impl_->cache[0]->executable->kernel_log();
 }
 
+std::string Graph::amp_summary() const {
+  const ir::Graph* graph = compiled_graph();
+  return graph == nullptr ? "" : passes::Summary(passes::MakeAmpReport(*graph));
+}
+
+std::string Graph::amp_table() const {
+  const ir::Graph* graph = compiled_graph();
+  return graph == nullptr ? "" : passes::ToText(passes::MakeAmpReport(*graph));
+}
+
 const std::vector<std::string>& Graph::notes() const { return impl_->notes; }
 void Graph::debug(int level) { impl_->debug = level; }
 size_t Graph::arena_bytes() const { return impl_->arena->size(); }
@@ -91,6 +103,22 @@ absl::Status Graph::Impl::CheckInputs(absl::Span<const Tensor> in) const {
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i].defined()) {
       return InvalidArgument("graph @", name, ": input ", i, " is an undefined tensor");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Graph::Impl::CheckOverlap(const CompiledStep& step, absl::Span<const Tensor> in,
+                                       absl::Span<const Tensor> out) const {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto overlaps = [&out, i](const Tensor& other) {
+      return other.num_bytes() != 0 && out[i].raw() == other.raw();
+    };
+    if (std::any_of(in.begin(), in.end(), overlaps) ||
+        std::any_of(out.begin(), out.begin() + static_cast<int64_t>(i), overlaps)) {
+      return InvalidArgument("graph @", name, ": output ", i, " (",
+                             step.executable->output_types()[i].ToString(),
+                             ") shares its memory with an input or another output");
     }
   }
   return absl::OkStatus();

@@ -101,7 +101,11 @@ class Graph {
   const ir::Graph* compiled_graph() const;
   // One line per kernel: node, implementation, and which candidates refused why.
   std::string kernel_log() const;
-  // What compiling had to say: a scaler that was dropped, constants that do not fit a low dtype.
+  // "12 of 17 nodes in 16 bit, 5 casts move 3.2 KiB, 1.2 MiB saved", and the table behind it: every
+  // forward node with its dtype, class and reason. Of the signature called last; empty before.
+  std::string amp_summary() const;
+  std::string amp_table() const;
+  // What compilations had to say: a scaler that was dropped, constants that do not fit a low dtype.
   const std::vector<std::string>& notes() const;
   // 0: quiet. 1: a line on standard error per compilation. 2: also the notes. 3: also both texts.
   void debug(int level);

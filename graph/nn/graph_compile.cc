@@ -1,4 +1,5 @@
 // Tracing and compiling the step for one input signature.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,6 +17,11 @@ std::string DumpDir(const GraphConfig& config) {
 
 }  // namespace
 
+void Graph::Impl::AddNote(std::string note) {
+  // Each signature has the same to say.
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+}
+
 absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& config) {
   if (!config.amp_enabled()) return std::optional<DType>();
   if (config.amp_policy().dtype.has_value()) {
@@ -27,7 +33,7 @@ absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& con
   std::string reason;
   const DType preferred = target->PreferredLowType(&reason);
   if (IsLow(preferred)) return std::optional<DType>(preferred);
-  notes.push_back(Concat("amp: f32 throughout: ", reason));
+  AddNote(Concat("amp: f32 throughout: ", reason));
   return std::optional<DType>();
 }
 
@@ -102,7 +108,7 @@ void Graph::Impl::EmitOptimizers(ir::Builder& builder) {
 
 absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
     Graph& graph, absl::Span<const Tensor> in) {
-  notes.clear();
+  const size_t old_notes = notes.size();
   auto step = std::make_unique<CompiledStep>();
   step->training = training;
   for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
@@ -115,8 +121,11 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   options.seed = graph.config.seed;
   options.dump_dir = DumpDir(graph.config);
   options.dump_name = Concat(name, "_", compilations++);
-  options.notes = &notes;
+  std::vector<std::string> pass_notes;
+  options.notes = &pass_notes;
   HT_ASSIGN_OR_RETURN(step->executable, runtime::Compile(std::move(traced), options, store, arena));
+
+  for (std::string& note : pass_notes) AddNote(std::move(note));
 
   step->in.resize(in.size());
   step->out.resize(step->executable->output_types().size());
@@ -133,7 +142,9 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
                  static_cast<size_t>(step->executable->plan().arena_bytes));
   }
   if (debug >= 2) {
-    for (const std::string& note : notes) std::fprintf(stderr, "halftone: %s\n", note.c_str());
+    for (size_t i = old_notes; i < notes.size(); ++i) {
+      std::fprintf(stderr, "halftone: %s\n", notes[i].c_str());
+    }
   }
   if (debug >= 3) {
     std::fprintf(stderr, "%s%s", ir::Print(*step->traced).c_str(),

@@ -80,6 +80,8 @@ struct Graph::Impl {
   absl::Status SetStateScalar(const std::string& variable, double value);
 
   absl::Status CheckInputs(absl::Span<const Tensor> in) const;
+  absl::Status CheckOverlap(const CompiledStep& step, absl::Span<const Tensor> in,
+                            absl::Span<const Tensor> out) const;
   // The step for a signature, moved to the front of the cache, traced and compiled if new.
   absl::StatusOr<CompiledStep*> Prepare(Graph& graph, absl::Span<const Tensor> in);
   absl::StatusOr<std::unique_ptr<CompiledStep>> CompileStep(Graph& graph,
@@ -88,6 +90,7 @@ struct Graph::Impl {
                                                    size_t* num_outputs);
   // The low dtype to compile for; nullopt: none, f32 throughout.
   absl::StatusOr<std::optional<DType>> LowType(const GraphConfig& config);
+  void AddNote(std::string note);
   void EmitScalers(ir::Builder& builder);
   void EmitOptimizers(ir::Builder& builder);
   absl::Status Execute(CompiledStep& step);

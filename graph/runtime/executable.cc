@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "halftone/core/threads.h"
+#include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/storage_alias.h"
 
 namespace halftone::runtime {
@@ -145,11 +146,6 @@ void Executable::Bind() {
   bound_generation_ = arena_->generation();
 }
 
-absl::Status Executable::FaultError(const ir::Node& node, const kernels::Fault& fault) {
-  return OutOfRange(Where(node), node.Label(), ": index ", fault.value,
-                    " out of range; expected 0..", fault.bound - 1);
-}
-
 absl::Status Executable::RunKernels(uint64_t run_count) {
   kernels::RunState state;
   state.run_count = run_count;
@@ -166,7 +162,9 @@ absl::Status Executable::RunKernels(uint64_t run_count) {
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
       profile_(*call.node, *call.kernel, taken.count());
     }
-    if (call.can_fault && state.fault.raised) return FaultError(*call.node, state.fault);
+    if (call.can_fault && state.fault.raised) {
+      return Annotate(kernels::FaultError(*call.node, state.fault), Where(*call.node));
+    }
   }
   return absl::OkStatus();
 }

@@ -83,7 +83,6 @@ class Executable {
                       void* const* outputs) const;
   void Bind();
   absl::Status RunKernels(uint64_t run_count);
-  static absl::Status FaultError(const ir::Node& node, const kernels::Fault& fault);
 
   std::unique_ptr<ir::Graph> graph_;
   std::shared_ptr<Arena> arena_;
