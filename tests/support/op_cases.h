@@ -7,6 +7,8 @@
 // list of ops. A meta-test fails when an op has no case.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,10 +60,35 @@ struct OpCase {
 // All cases of all tables. Defined by the generated list.
 const std::vector<OpCase>& AllOpCases();
 
+std::vector<const OpCase*> CasePointers();
+// "conv2d/stride2" as a test name: "conv2d_stride2".
+std::string CaseTestName(const ::testing::TestParamInfo<const OpCase*>& info);
+
 // A graph of one node: inputs x0.., the op, its outputs as graph outputs. `dtype` replaces the f32
-// of un-pinned float inputs.
-std::unique_ptr<ir::Graph> BuildCaseGraph(const OpCase& c, DType dtype);
-// Input tensors, already rounded to `dtype`.
+// of un-pinned float inputs; f64 replaces the pinned f32 too (statistics are as wide as x), and has
+// no absorbed cast (attribute `out`). With kChannelsLast the ports that the record's layout trait
+// names are channels-last.
+std::unique_ptr<ir::Graph> BuildCaseGraph(const OpCase& c, DType dtype,
+                                          ir::Layout layout = ir::Layout::kPlain);
+// The node under test.
+ir::Node* CaseNode(const ir::Graph& graph);
+// Input tensors in plain layout, already rounded to `dtype`.
 std::vector<Tensor> MakeCaseInputs(const OpCase& c, DType dtype);
+
+// For tables. Reals are re-typed for the dtype under test; the others are pinned and have no
+// gradient.
+OpInput Reals(Shape shape, double lo = -1, double hi = 1);
+OpInput Distinct(Shape shape, double lo = -1, double hi = 1);
+OpInput Fixed(Shape shape, std::vector<double> values);
+OpInput Whole(DType dtype, Shape shape, double lo, double hi);
+OpInput Bools(Shape shape);
+// The same operand, keeping its dtype; the same without a gradient check.
+OpInput Pinned(OpInput input);
+OpInput Frozen(OpInput input);
+// Named "op/variant".
+OpCase Case(const std::string& op, const std::string& variant, std::vector<OpInput> inputs,
+            ir::Attributes attrs = {});
+// For ops without a gradient.
+OpCase NoGradient(OpCase c);
 
 }  // namespace halftone::testing

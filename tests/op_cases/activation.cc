@@ -1,0 +1,57 @@
+#include "halftone/tests/support/op_cases.h"
+
+namespace halftone::testing {
+namespace {
+
+// One element, around the width of a vector, several axes, none, and (not for gradients, which
+// underflow there) far out.
+void AddShapes(std::vector<OpCase>& cases, const std::string& op, ir::Attributes attrs = {},
+               const std::string& suffix = "") {
+  const auto add = [&](const std::string& variant, OpInput x) {
+    cases.push_back(Case(op, variant + suffix, {std::move(x)}, attrs));
+  };
+  add("one", Distinct({1}));
+  add("31", Distinct({31}, -3, 3));
+  add("33", Distinct({33}, -3, 3));
+  add("scalar", Distinct({}));
+  add("matrix", Distinct({5, 7}, -2, 2));
+  add("rank4", Distinct({2, 3, 4, 5}, -4, 4));
+  cases.back().channels_last = true;
+  add("empty", Distinct({3, 0}));
+  add("wide", Distinct({67}, -30, 30));
+  cases.back().gradient = false;
+}
+
+void AddGradShapes(std::vector<OpCase>& cases, const std::string& op, double lo, double hi,
+                   ir::Attributes attrs = {}, const std::string& suffix = "") {
+  const auto add = [&](const std::string& variant, const Shape& shape) {
+    cases.push_back(
+        Case(op, variant + suffix, {Distinct(shape, lo, hi), Reals(shape, -2, 2)}, attrs));
+  };
+  add("one", {1});
+  add("31", {31});
+  add("33", {33});
+  add("rank4", {2, 3, 4, 5});
+  cases.back().channels_last = true;
+  add("empty", {0, 4});
+}
+
+}  // namespace
+
+void AddCases_activation(std::vector<OpCase>& cases) {
+  for (const char* op : {"relu", "sigmoid", "tanh", "silu"}) AddShapes(cases, op);
+  const ir::Attributes by_erf = {{"approximate", std::string("none")}};
+  const ir::Attributes by_tanh = {{"approximate", std::string("tanh")}};
+  AddShapes(cases, "gelu", by_erf);
+  AddShapes(cases, "gelu", by_tanh, "_tanh");
+
+  // y of relu is not negative, of sigmoid in (0, 1), of tanh in (-1, 1); relu_grad takes any.
+  AddGradShapes(cases, "relu_grad", -1, 1);
+  AddGradShapes(cases, "sigmoid_grad", 0, 1);
+  AddGradShapes(cases, "tanh_grad", -1, 1);
+  AddGradShapes(cases, "silu_grad", -4, 4);
+  AddGradShapes(cases, "gelu_grad", -4, 4, by_erf);
+  AddGradShapes(cases, "gelu_grad", -4, 4, by_tanh, "_tanh");
+}
+
+}  // namespace halftone::testing

@@ -1,0 +1,105 @@
+#include "halftone/tests/support/tolerances.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "halftone/tests/support/tensors.h"
+
+namespace halftone::testing {
+namespace {
+
+const std::map<std::string, OpClass>& Classes() {
+  static const auto* const classes = [] {
+    auto* map = new std::map<std::string, OpClass>;
+    for (const char* op :
+         {"relu",          "relu_grad",    "neg",        "abs",         "floor",      "add",
+          "sub",           "mul",          "div",        "sqrt",        "reciprocal", "maximum",
+          "minimum",       "equal",        "not_equal",  "less",        "less_equal", "greater",
+          "greater_equal", "logical_and",  "logical_or", "logical_not", "isfinite",   "where",
+          "cast",          "broadcast_to", "max",        "argmax",      "reshape",    "transpose",
+          "slice",         "slice_grad",   "concat",     "gather",      "embedding",  "max_pool2d",
+          "dropout"}) {
+      (*map)[op] = OpClass::kExact;
+    }
+    for (const char* op : {"exp", "log", "cos", "erf", "pow", "sigmoid", "sigmoid_grad", "tanh",
+                           "tanh_grad", "silu", "silu_grad", "gelu", "gelu_grad"}) {
+      (*map)[op] = OpClass::kFunction;
+    }
+    for (const char* op :
+         {"sum", "mean", "sum_to_shape", "gather_grad", "embedding_grad", "avg_pool2d",
+          "avg_pool2d_grad", "max_pool2d_grad", "conv2d_grad_bias"}) {
+      (*map)[op] = OpClass::kSum;
+    }
+    for (const char* op :
+         {"matmul", "linear", "conv2d", "conv2d_grad_input", "conv2d_grad_weight"}) {
+      (*map)[op] = OpClass::kContraction;
+    }
+    return map;
+  }();
+  return *classes;
+}
+
+// One unit in the last place, relative to the value at the start of its binade.
+double Ulp(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-52;
+    case DType::kF32:
+      return 0x1p-23;
+    case DType::kF16:
+      return 0x1p-10;
+    case DType::kBF16:
+      return 0x1p-7;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+OpClass OpClassOf(const std::string& op) {
+  const auto found = Classes().find(op);
+  return found == Classes().end() ? OpClass::kComposite : found->second;
+}
+
+Tolerance ToleranceFor(OpClass op_class, DType dtype) {
+  if (op_class == OpClass::kExact || !IsFloat(dtype)) return {};
+  const double wide = dtype == DType::kF64 ? 0x1p-52 : 0x1p-23;  // of the arithmetic
+  Tolerance t;
+  switch (op_class) {
+    case OpClass::kExact:
+      break;
+    case OpClass::kFunction:
+      t = {8 * wide, 4 * wide, 0};
+      break;
+    case OpClass::kSum:
+      t = {4 * wide, 16 * wide, 0};
+      break;
+    case OpClass::kContraction:
+      t = {8 * wide, 64 * wide, 0};
+      break;
+    case OpClass::kComposite:
+      t = {16 * wide, 32 * wide, 0};
+      break;
+  }
+  t.smallest = MinSubnormal(dtype);
+  if (IsLow(dtype)) t.relative += Ulp(dtype);
+  return t;
+}
+
+::testing::AssertionResult AgreesWithReference(const std::string& op, const Tensor& got,
+                                               const Tensor& want, double factor) {
+  if (got.dtype() != want.dtype()) {
+    return ::testing::AssertionFailure()
+           << "got " << got.TypeString() << ", expected " << want.TypeString();
+  }
+  const Tolerance t = ToleranceFor(OpClassOf(op), want.dtype());
+  double largest = 0;
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
+  }
+  return IsClose(got, want, factor * t.relative, factor * t.absolute * largest + t.smallest);
+}
+
+}  // namespace halftone::testing
