@@ -1,7 +1,7 @@
 #include "halftone/tests/support/op_cases.h"
 
 #include <algorithm>
-#include <numeric>
+#include <set>
 
 #include "halftone/core/philox.h"
 #include "halftone/graph/ir/builder.h"
@@ -78,17 +78,23 @@ void SetChannelsLast(ir::Node& node) {
 
 }  // namespace
 
-std::vector<const OpCase*> CasePointers() {
-  std::vector<const OpCase*> pointers;
-  for (const OpCase& c : AllOpCases()) pointers.push_back(&c);
-  return pointers;
+std::vector<std::string> OpsWithCases(CaseFilter wanted) {
+  std::set<std::string> ops;
+  for (const OpCase& c : AllOpCases()) {
+    if (wanted(c)) ops.insert(c.op);
+  }
+  return {ops.begin(), ops.end()};
 }
 
-std::string CaseTestName(const ::testing::TestParamInfo<const OpCase*>& info) {
-  std::string name = info.param->name;
-  std::replace(name.begin(), name.end(), '/', '_');
-  return name;
+std::vector<const OpCase*> CasesOf(const std::string& op, CaseFilter wanted) {
+  std::vector<const OpCase*> cases;
+  for (const OpCase& c : AllOpCases()) {
+    if (c.op == op && wanted(c)) cases.push_back(&c);
+  }
+  return cases;
 }
+
+std::string OpTestName(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
 
 std::unique_ptr<ir::Graph> BuildCaseGraph(const OpCase& c, DType dtype, ir::Layout layout) {
   auto graph = std::make_unique<ir::Graph>("case");

@@ -60,9 +60,14 @@ struct OpCase {
 // All cases of all tables. Defined by the generated list.
 const std::vector<OpCase>& AllOpCases();
 
-std::vector<const OpCase*> CasePointers();
-// "conv2d/stride2" as a test name: "conv2d_stride2".
-std::string CaseTestName(const ::testing::TestParamInfo<const OpCase*>& info);
+// Ops that have a case for which `wanted` holds, and those cases of one op. Checks are one test per
+// op: a process per case would cost more than the check.
+using CaseFilter = bool (*)(const OpCase&);
+inline bool AnyCase(const OpCase&) { return true; }
+std::vector<std::string> OpsWithCases(CaseFilter wanted = AnyCase);
+std::vector<const OpCase*> CasesOf(const std::string& op, CaseFilter wanted = AnyCase);
+// The op as the name of its test.
+std::string OpTestName(const ::testing::TestParamInfo<std::string>& info);
 
 // A graph of one node: inputs x0.., the op, its outputs as graph outputs. `dtype` replaces the f32
 // of un-pinned float inputs; f64 replaces the pinned f32 too (statistics are as wide as x), and has
