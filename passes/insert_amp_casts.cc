@@ -6,10 +6,7 @@
 namespace halftone::passes {
 namespace {
 
-bool SameDecision(const ir::AmpDecision& a, const ir::AmpDecision& b) {
-  return a.decided == b.decided && a.amp_class == b.amp_class && a.dtype == b.dtype &&
-         a.reason == b.reason;
-}
+bool RunsLow(const ir::AmpDecision& decision) { return decision.decided && IsLow(decision.dtype); }
 
 class InsertAmpCasts : public Pass {
  public:
@@ -33,7 +30,9 @@ class InsertAmpCasts : public Pass {
     bool changed = false;
     for (int v = 0; v < view.size(); ++v) {
       ir::AmpDecision& decision = view[v].node->amp;
-      changed |= !SameDecision(decision, painting.decisions[v]);
+      // A decision for f32 is a note on the node; only 16-bit nodes change the graph.
+      changed |= RunsLow(decision) != RunsLow(painting.decisions[v]) ||
+                 decision.dtype != painting.decisions[v].dtype;
       decision = painting.decisions[v];
       CountDecision(view[v], context);
     }

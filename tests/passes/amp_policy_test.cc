@@ -1,0 +1,172 @@
+// amp::Policy: file form, precedence, and entries that match nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "halftone/graph/ir/builder.h"
+#include "halftone/passes/amp/policy.h"
+#include "halftone/passes/amp/policy_match.h"
+#include "halftone/tests/passes/amp_test_util.h"
+
+namespace halftone::testing {
+namespace {
+
+using amp::GlobMatches;
+using amp::Policy;
+using ir::AmpClass;
+
+TEST(AmpPolicy, FileFormIsAFixedPoint) {
+  const std::string text =
+      "dtype f16\nallow exp\nallow conv2d[groups=1]\ninfer log\nclear sqrt\ndeny head/*\n"
+      "low_outputs true\ntrim false\n";
+  absl::StatusOr<Policy> policy = Policy::Parse(text);
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_EQ(policy->dtype, DType::kF16);
+  EXPECT_THAT(policy->allow, ::testing::ElementsAre("exp", "conv2d[groups=1]"));
+  EXPECT_EQ(policy->ToString(), text);
+}
+
+TEST(AmpPolicy, CommentsAndAutoAreUnderstood) {
+  absl::StatusOr<Policy> policy = Policy::Parse("# mine\n\n  dtype auto  # the device's\ndeny a\n");
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_FALSE(policy->dtype.has_value());
+  EXPECT_THAT(policy->deny, ::testing::ElementsAre("a"));
+}
+
+TEST(AmpPolicy, FileErrorsNameTheLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"dtype f32\n", "line 1: dtype is \"f32\"; expected f16, bf16 or auto"},
+      {"\ndeny\n", "line 2: \"deny\" has no value"},
+      {"deny a b\n", "line 1: \"b\" after the value; expected one entry a line"},
+      {"trim yes\n", "line 1: trim is \"yes\"; expected true or false"},
+      {"forbid a\n",
+       "line 1: \"forbid\" is unknown; expected dtype, allow, infer, clear, deny, low_outputs or "
+       "trim"}};
+  for (const auto& [text, message] : cases) {
+    absl::Status status = Policy::Parse(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Message(status), message);
+  }
+}
+
+TEST(AmpPolicy, ReadsFiles) {
+  const std::string path = ::testing::TempDir() + "/policy.txt";
+  std::ofstream(path) << "deny head/*\n";
+  absl::StatusOr<Policy> policy = Policy::ReadFile(path);
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_THAT(policy->deny, ::testing::ElementsAre("head/*"));
+  std::ofstream(path) << "deny\n";
+  EXPECT_EQ(Message(Policy::ReadFile(path).status()), path + ": line 1: \"deny\" has no value");
+  EXPECT_EQ(Policy::ReadFile(path + ".absent").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(AmpPolicy, MarkerKeepsEverything) {
+  Policy policy;
+  policy.dtype = DType::kBF16;
+  policy.deny = {"softmax"};
+  policy.low_outputs = true;
+  ir::Graph graph;
+  ir::Builder b(&graph);
+  ir::Node* marker = b.Root("amp", {}, policy.ToMarker());
+  ASSERT_NE(marker, nullptr) << b.status();
+  EXPECT_EQ(Policy::FromMarker(*marker), policy);
+}
+
+TEST(AmpGlob, Patterns) {
+  EXPECT_TRUE(GlobMatches("head/*", "head/fc/matmul_1"));
+  EXPECT_FALSE(GlobMatches("head/*", "ahead/fc"));
+  EXPECT_TRUE(GlobMatches("*/fc?/*", "enc/fc1/add"));
+  EXPECT_FALSE(GlobMatches("*/fc?/*", "enc/fc12/add"));
+  EXPECT_TRUE(GlobMatches("*a*b*", "xxaxxbxxabxx"));
+  EXPECT_FALSE(GlobMatches("a*b", "abc"));
+  EXPECT_TRUE(GlobMatches("*", ""));
+  EXPECT_FALSE(GlobMatches("", "a"));
+}
+
+// Two tanh nodes, one of them in a scope with a request.
+std::unique_ptr<ir::Graph> Example() {
+  auto graph = ParseGraph(R"(graph @g(%x: f32[4,4]) {
+    %t = tanh(%x) : f32[4,4] @"head"
+    %u = tanh(%t) : f32[4,4] @"body"
+    %s = softmax(%u) {axis=1} : f32[4,4] @"body"
+    return %s
+  })");
+  graph->FindNode("u")->amp_request = -1;
+  return graph;
+}
+
+AmpClass ClassOf(const Policy& policy, const char* node) {
+  auto graph = Example();
+  auto classes = amp::ClassifyNodes(*graph, policy, DType::kF16);
+  EXPECT_TRUE(classes.ok()) << classes.status();
+  return (*classes)[graph->FindNode(node)->id()].amp_class;
+}
+
+TEST(AmpPrecedence, TraitThenOpTypeThenConditionThenRequestThenPattern) {
+  Policy policy;
+  EXPECT_EQ(ClassOf(policy, "t"), AmpClass::kInfer);
+  EXPECT_EQ(ClassOf(policy, "u"), AmpClass::kDeny) << "the node's request";
+  EXPECT_EQ(ClassOf(policy, "s"), AmpClass::kInfer);
+
+  policy.allow = {"tanh", "softmax"};
+  EXPECT_EQ(ClassOf(policy, "t"), AmpClass::kAllow);
+  EXPECT_EQ(ClassOf(policy, "u"), AmpClass::kDeny) << "the request is stronger than an op type";
+
+  policy.clear = {"softmax[axis=1]"};
+  EXPECT_EQ(ClassOf(policy, "s"), AmpClass::kClear) << "a condition is stronger than the type";
+  policy.clear = {"softmax[axis=0]"};
+  EXPECT_EQ(ClassOf(policy, "s"), AmpClass::kAllow);
+
+  policy.allow = {"body/*"};
+  EXPECT_EQ(ClassOf(policy, "u"), AmpClass::kAllow) << "a pattern is stronger than the request";
+  policy.deny = {"body/*"};
+  EXPECT_EQ(ClassOf(policy, "u"), AmpClass::kDeny) << "of equals the more careful";
+  policy.allow = {"body/u*"};
+  EXPECT_EQ(ClassOf(policy, "u"), AmpClass::kAllow) << "the longer pattern";
+}
+
+TEST(AmpPrecedence, AnOpTypeWithoutNodesIsFine) {
+  Policy policy;
+  policy.deny = {"conv2d"};
+  EXPECT_EQ(ClassOf(policy, "t"), AmpClass::kInfer);
+}
+
+TEST(AmpPrecedence, EntriesThatMatchNothingAreErrors) {
+  auto graph = Example();
+  auto message = [&](Policy policy) {
+    absl::Status status = amp::ClassifyNodes(*graph, policy, DType::kF16).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return Message(status);
+  };
+  Policy policy;
+  policy.deny = {"haed/*"};
+  EXPECT_THAT(message(policy),
+              ::testing::AllOf(::testing::StartsWith("amp policy: deny \"haed/*\" matches no node "
+                                                     "and is no op; nearest: "),
+                               ::testing::HasSubstr("head/t")));
+  policy.deny = {"sotfmax"};
+  EXPECT_THAT(message(policy), ::testing::HasSubstr("softmax"));
+  policy.deny = {"softmax[axes=1]"};
+  EXPECT_EQ(message(policy), "amp policy: \"softmax[axes=1]\": softmax has no attribute \"axes\"");
+  policy.deny = {"softmax[axis]"};
+  EXPECT_EQ(message(policy), "amp policy: \"softmax[axis]\"; expected op[attribute=value]");
+}
+
+TEST(AmpUserWish, DeniedByRequestSpreadsAndAllowedIsASeed) {
+  auto graph = ParseGraph(AmpText("dtype=f16", R"(
+    %m = matmul(%x, %w)
+    %t = tanh(%m)
+    %n = matmul(%t, %v)
+    %e = exp(%n)
+    return %e)"));
+  graph->FindNode("n")->amp_request = -1;
+  graph->FindNode("e")->amp_request = 1;
+  AmpRun run = RunAmp(std::move(graph));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.reason("n"), "f32: denied: the user keeps it f32");
+  EXPECT_EQ(run.reason("e"), "f16: allowed: the user allows it");
+}
+
+}  // namespace
+}  // namespace halftone::testing
