@@ -1,6 +1,9 @@
 // Inference of one op, for tests of shapes and messages.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <sstream>
 #include <string>
 #include <vector>
 
