@@ -83,6 +83,9 @@ class Builder {
   std::string name_hint_;
 };
 
+// C++ leaves open which operand of a + b is built first, so a * b + c * d may give its nodes in
+// either order. Where the order of nodes matters to somebody, name the parts.
+//
 // Elementwise with broadcasting; both operands must have the same dtype (a double takes the other's
 // dtype).
 Expr operator+(Expr a, Expr b);
