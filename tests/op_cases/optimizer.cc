@@ -1,0 +1,105 @@
+// sgd_update, adam_update, grad_stats, loss_scale_update: all f32, no gradient.
+#include <limits>
+
+#include "halftone/tests/support/op_cases.h"
+
+namespace halftone::testing {
+namespace {
+
+OpInput Number(double value) { return Pinned(Frozen(Fixed({}, {value}))); }
+OpInput Flag(bool value) { return Whole(DType::kBool, {}, value, value); }
+OpInput Count(DType dtype, int64_t value) {
+  return Whole(dtype, {}, static_cast<double>(value), static_cast<double>(value));
+}
+
+OpCase InF32(OpCase c) {
+  c.gradient = false;
+  c.dtypes = {DType::kF32};
+  return c;
+}
+
+// param grad lr inv_scale clip apply step
+std::vector<OpInput> UpdateInputs(const Shape& shape, bool apply, int64_t step) {
+  return {Reals(shape), Reals(shape, -1024, 1024), Number(0.1), Number(1.0 / 1024), Number(0.75f),
+          Flag(apply),  Count(DType::kI64, step)};
+}
+
+void AddSgd(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, int64_t step,
+                       double momentum, ir::Attributes attrs = {}) {
+    std::vector<OpInput> inputs = UpdateInputs(shape, apply, step);
+    if (momentum > 0) inputs.push_back(Reals(shape));
+    attrs.Set("momentum", momentum);
+    cases.push_back(InF32(Case("sgd_update", variant, std::move(inputs), attrs)));
+  };
+  add("plain", {33}, true, 1, 0);
+  add("decay", {5, 7}, true, 4, 0, {{"weight_decay", 0.01}});
+  add("skipped", {33}, false, 4, 0);
+  add("momentum_first", {33}, true, 1, 0.9);
+  add("momentum_later", {33}, true, 2, 0.9);
+  add("momentum_skipped", {33}, false, 2, 0.9);
+  add("dampening", {9}, true, 3, 0.9, {{"dampening", 0.25}, {"weight_decay", 0.1}});
+  add("nesterov_first", {9}, true, 1, 0.9, {{"nesterov", true}});
+  add("nesterov_later", {65}, true, 5, 0.5, {{"nesterov", true}, {"weight_decay", 0.1}});
+  add("scalar", {}, true, 2, 0.9);
+  add("empty", {0}, true, 2, 0.9);
+}
+
+void AddAdam(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, int64_t step,
+                       ir::Attributes attrs = {}) {
+    std::vector<OpInput> inputs = UpdateInputs(shape, apply, step);
+    inputs.push_back(Reals(shape));
+    inputs.push_back(Reals(shape, 0.01, 1));
+    cases.push_back(InF32(Case("adam_update", variant, std::move(inputs), std::move(attrs))));
+  };
+  add("first", {33}, true, 1);
+  add("later", {5, 13}, true, 100);
+  add("skipped", {33}, false, 100);
+  add("decay", {33}, true, 7, {{"weight_decay", 0.01}});
+  add("decoupled", {33}, true, 7, {{"weight_decay", 0.01}, {"decoupled", true}});
+  add("own_constants", {9}, true, 3, {{"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-3}});
+  add("scalar", {}, true, 2);
+  add("empty", {0}, true, 2);
+}
+
+void AddGradStats(std::vector<OpCase>& cases) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto add = [&](const std::string& variant, std::vector<OpInput> grads) {
+    grads.insert(grads.begin(), Number(1.0 / 1024));
+    cases.push_back(InF32(Case("grad_stats", variant, std::move(grads))));
+  };
+  add("none", {});
+  add("one", {Reals({33}, -100, 100)});
+  add("several", {Reals({3}, -1, 1), Reals({5, 7}, -9, 9), Reals({}, 0, 1)});
+  add("with_empty", {Reals({0}), Reals({5})});
+  add("inf_last", {Reals({3}), Fixed({2}, {1, inf})});
+  add("nan_first", {Fixed({2}, {std::numeric_limits<double>::quiet_NaN(), 1}), Fixed({1}, {-inf})});
+  add("long", {Reals({70001}, -1, 1), Reals({40000}, -1, 1)});
+}
+
+void AddLossScale(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, double scale, int64_t tracker, int64_t left,
+                       bool finite, ir::Attributes attrs = {}) {
+    cases.push_back(InF32(
+        Case("loss_scale_update", variant,
+             {Number(scale), Count(DType::kI32, tracker), Count(DType::kI32, left),
+              Count(DType::kI64, 10), Count(DType::kI64, 3), Count(DType::kI64, 2), Flag(finite)},
+             std::move(attrs))));
+  };
+  add("finite", 1024, 5, 1, true);
+  add("grows", 1024, 1999, 1, true);
+  add("backs_off", 1024, 5, 1, false);
+  add("static", 1024, 1999, 1, false, {{"dynamic", false}});
+}
+
+}  // namespace
+
+void AddCases_optimizer(std::vector<OpCase>& cases) {
+  AddSgd(cases);
+  AddAdam(cases);
+  AddGradStats(cases);
+  AddLossScale(cases);
+}
+
+}  // namespace halftone::testing
