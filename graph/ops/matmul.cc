@@ -32,7 +32,7 @@ Types InferMatmul(const InferContext& ctx) {
         tb ? Concat("[n, ", a.columns, "]") : Concat("[", a.columns, ", n]");
     return InvalidArgument(ctx.op, ": inner sizes differ: ", a_type.ToString(),
                            ta ? " transposed" : "", " x ", b_type.ToString(),
-                           tb ? " transposed" : "", "; expected b to be ", expected);
+                           tb ? " transposed" : "", "; expected ", expected);
   }
   absl::StatusOr<Shape> batch = BroadcastShapes(a.batch, b.batch);
   if (!batch.ok()) {

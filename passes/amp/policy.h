@@ -23,8 +23,8 @@
 namespace halftone::amp {
 
 struct Policy {
-  std::optional<DType> dtype;  // f16 or bf16; absent: what the device prefers
-  std::vector<std::string> allow, infer, clear, deny;
+  std::optional<DType> dtype = {};  // f16 or bf16; absent: what the device prefers
+  std::vector<std::string> allow = {}, infer = {}, clear = {}, deny = {};
   bool low_outputs = false;  // graph outputs keep 16 bit instead of the type they had before
   bool trim = true;          // drop 16-bit islands whose casts move more bytes than they save
 
