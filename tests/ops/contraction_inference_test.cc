@@ -17,9 +17,9 @@ TEST(MatmulInference, MultipliesTheLastTwoAxes) {
 
 TEST(MatmulInference, RefusesWhatDoesNotMultiply) {
   EXPECT_EQ(Infer("matmul", "f32[8,16] f32[4,10]"),
-            "matmul: inner sizes differ: f32[8,16] x f32[4,10]; expected b to be [16, n]");
+            "matmul: inner sizes differ: f32[8,16] x f32[4,10]; expected [16, n]");
   EXPECT_EQ(Infer("matmul", "f32[8,16] f32[4,10]", {{"transpose_b", true}}),
-            "matmul: inner sizes differ: f32[8,16] x f32[4,10] transposed; expected b to be [n, "
+            "matmul: inner sizes differ: f32[8,16] x f32[4,10] transposed; expected [n, "
             "16]");
   EXPECT_EQ(Infer("matmul", "f32[3] f32[3,4]"), "matmul: a is f32[3]; expected rank 2 or more");
   EXPECT_EQ(Infer("matmul", "f32[2,3] f32[3]"), "matmul: b is f32[3]; expected rank 2 or more");
