@@ -12,8 +12,7 @@ void Register_cast(ir::OpRegistry& r) {
   ir::OpRecord op = ElementwiseOp(
       "cast", {"x"}, ir::kAnyDType,
       "y = x in dtype `to`, rounded once to nearest even. To an integer: toward zero, saturating, "
-      "NaN gives 0; between integers: wraps; to bool: x != 0. Gradient: dy cast back, between "
-      "floats",
+      "NaN gives 0; to bool: x != 0. Gradient: dy cast back, between floats",
       "IEEE 754: convertFormat", std::move(amp));
   op.attrs = {Required("to", ir::AttrType::kDType, "dtype of y")};
   op.infer = [](const ir::InferContext& ctx) {

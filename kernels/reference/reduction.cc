@@ -41,7 +41,7 @@ RefRun MakeSum(const RefNode& node, const ops::Axes& axes, bool mean) {
         for (int64_t k = 0; k < plan.reduced.size(); ++k) {
           sum += static_cast<uint64_t>(call.LoadInt(0, plan.kept(o) + plan.reduced(k)));
         }
-        call.StoreInt(0, o, static_cast<int64_t>(sum));
+        call.StoreWrapped(0, o, static_cast<int64_t>(sum));
       }
     };
   }

@@ -73,6 +73,12 @@ RefNode::RefNode(const ir::Node& node) : attrs(node.attrs()) {
 RefOperand::RefOperand(const ir::ValueType& type)
     : dtype_(type.dtype), storage_(type.shape.dims(), ir::StridesOf(type)) {}
 
+int64_t RefOperand::Wrapped(int64_t x) const {
+  if (dtype_ == DType::kI32) return static_cast<int32_t>(static_cast<uint32_t>(x));
+  if (dtype_ == DType::kU8) return static_cast<uint8_t>(x);
+  return x;
+}
+
 bool RefCall::CheckIndex(int64_t value, int64_t bound) const {
   if (value >= 0 && value < bound) return true;
   Fault& fault = args_.state->fault;
@@ -105,7 +111,7 @@ void AddReference1(KernelRegistry& r, const std::string& op, ir::DTypeSet dtypes
     const int64_t size = node.out(0).num_elements();
     if (exact != nullptr && !IsFloat(node.inputs[0].dtype)) {
       return [=](const RefCall& call) {
-        for (int64_t i = 0; i < size; ++i) call.StoreInt(0, i, exact(call.LoadInt(0, i)));
+        for (int64_t i = 0; i < size; ++i) call.StoreWrapped(0, i, exact(call.LoadInt(0, i)));
       };
     }
     return [=](const RefCall& call) {
@@ -123,7 +129,7 @@ void AddReference2(KernelRegistry& r, const std::string& op, ir::DTypeSet dtypes
     if (exact != nullptr && !IsFloat(node.inputs[0].dtype)) {
       return [=](const RefCall& call) {
         for (int64_t i = 0; i < size; ++i) {
-          call.StoreInt(0, i, exact(call.LoadInt(0, a(i)), call.LoadInt(1, b(i))));
+          call.StoreWrapped(0, i, exact(call.LoadInt(0, a(i)), call.LoadInt(1, b(i))));
         }
       };
     }

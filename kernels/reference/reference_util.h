@@ -57,6 +57,7 @@ class RefOperand {
     halftone::StoreInt(data, dtype_, At(i), x);
   }
 
+  int64_t Wrapped(int64_t x) const;
   // Where element i lies, in elements.
   int64_t At(int64_t i) const { return storage_(i); }
   size_t element_bytes() const { return SizeOf(dtype_); }
@@ -81,6 +82,10 @@ class RefCall {
   }
   void StoreInt(int output, int64_t i, int64_t x) const {
     outputs_[output].StoreInt(args_.outputs[output], i, x);
+  }
+  // The low bits of x, as integer arithmetic leaves them; StoreInt, like a cast, saturates.
+  void StoreWrapped(int output, int64_t i, int64_t x) const {
+    StoreInt(output, i, outputs_[output].Wrapped(x));
   }
   // The bits of an element of an input, to an output of the same dtype.
   void Copy(int input, int64_t from, int output, int64_t to) const;

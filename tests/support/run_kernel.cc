@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "halftone/graph/ir/builder.h"
 #include "halftone/kernels/reference_evaluator.h"
 
 namespace halftone::testing {
@@ -110,6 +111,28 @@ absl::StatusOr<std::vector<Tensor>> RunReference(const ir::Node& node,
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<kernels::Kernel> kernel,
                       kernels::KernelRegistry::Global().Select(node, Device::Kind::kReference));
   return RunKernel(*kernel, node, inputs);
+}
+
+absl::StatusOr<std::vector<Tensor>> TryOp(const std::string& op, const std::vector<Tensor>& inputs,
+                                          ir::Attributes attrs) {
+  ir::Graph graph;
+  ir::Builder builder(&graph);
+  std::vector<ir::Expr> exprs;
+  for (const Tensor& t : inputs) {
+    exprs.push_back(builder.Input(Concat("x", exprs.size()), {t.dtype(), t.shape()}));
+  }
+  builder.Make(op, exprs, std::move(attrs));
+  HT_RETURN_IF_ERROR(builder.status());
+  return RunReference(*graph.nodes().back(), inputs);
+}
+
+std::vector<Tensor> RunOp(const std::string& op, const std::vector<Tensor>& inputs,
+                          ir::Attributes attrs) {
+  auto outputs = TryOp(op, inputs, std::move(attrs));
+  if (!outputs.ok()) {
+    internal::CheckFailed(__FILE__, __LINE__, "op runs", Message(outputs.status()).c_str());
+  }
+  return *std::move(outputs);
 }
 
 Tensor Relaid(const Tensor& t, const ir::ValueType& from, const ir::ValueType& to) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,13 @@ absl::StatusOr<std::vector<Tensor>> RunKernel(kernels::Kernel& kernel, const ir:
 // The kernel of the reference device.
 absl::StatusOr<std::vector<Tensor>> RunReference(const ir::Node& node,
                                                  absl::Span<const Tensor> inputs);
+
+// One op on the reference device; ends the program if the op is impossible.
+std::vector<Tensor> RunOp(const std::string& op, const std::vector<Tensor>& inputs,
+                          ir::Attributes attrs = {});
+// The same, with its error.
+absl::StatusOr<std::vector<Tensor>> TryOp(const std::string& op, const std::vector<Tensor>& inputs,
+                                          ir::Attributes attrs = {});
 
 // Elements of `t`, which lie as `from` says, laid as `to` says.
 Tensor Relaid(const Tensor& t, const ir::ValueType& from, const ir::ValueType& to);
