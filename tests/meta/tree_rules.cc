@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -192,17 +193,24 @@ std::vector<std::string> CheckLength(const SourceFile& file) {
 }
 
 std::vector<std::string> CheckReadmes(const std::vector<SourceFile>& files) {
-  std::set<std::string> documented;
+  std::map<std::string, std::string_view> readmes;  // folder -> text
   std::set<std::string> needed;
   for (const SourceFile& file : files) {
     const std::string folder = Folder(file.path);
-    if (EndsWith(file.path, "README.md")) documented.insert(folder);
+    if (EndsWith(file.path, "README.md")) readmes[folder] = file.text;
     if (EndsWith(file.path, ".md")) continue;
     needed.insert(StartsWith(file.path, "tests/") ? "tests" : folder);
   }
+  const auto named_above = [&readmes](const fs::path& folder) {
+    const auto above = readmes.find(folder.parent_path().generic_string());
+    const std::string name = "`" + folder.filename().string() + "/`";
+    return above != readmes.end() && above->second.find(name) != std::string_view::npos;
+  };
   std::vector<std::string> bad;
   for (const std::string& folder : needed) {
-    if (documented.count(folder) == 0) bad.push_back(folder + ":1: no README.md");
+    if (readmes.count(folder) == 0 && (folder.empty() || !named_above(folder))) {
+      bad.push_back(folder + ":1: no README.md, and none above names it");
+    }
   }
   return bad;
 }

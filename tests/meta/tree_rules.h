@@ -32,7 +32,8 @@ std::vector<std::string> CheckPragmaOnce(const SourceFile& file);
 // No file over kMaxLines lines, no README over kMaxReadmeLines.
 std::vector<std::string> CheckLength(const SourceFile& file);
 
-// Every folder with sources outside tests/ has a README.md; tests/ has one for all its folders.
+// Every folder with sources has a README.md, or the README above it names it (`support/`); tests/
+// has one for all its folders.
 std::vector<std::string> CheckReadmes(const std::vector<SourceFile>& files);
 
 inline constexpr int kMaxLines = 600;

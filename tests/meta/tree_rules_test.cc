@@ -134,7 +134,14 @@ TEST(CheckReadmes, SeesFolderWithout) {
   const std::vector<SourceFile> files = {
       {"README.md", ""},    {"CMakeLists.txt", ""},  {"core/a.cc", ""},     {"core/README.md", ""},
       {"core/io/b.cc", ""}, {"tests/README.md", ""}, {"tests/io/c.cc", ""}, {"docs/d.md", ""}};
-  EXPECT_THAT(CheckReadmes(files), ElementsAre("core/io:1: no README.md"));
+  EXPECT_THAT(CheckReadmes(files), ElementsAre("core/io:1: no README.md, and none above names it"));
+}
+
+TEST(CheckReadmes, AcceptsFolderNamedAbove) {
+  EXPECT_THAT(CheckReadmes({{"tools/README.md", "`support/`: shared"}, {"tools/support/a.cc", ""}}),
+              IsEmpty());
+  EXPECT_THAT(CheckReadmes({{"README.md", "`tools/`"}, {"tools/support/a.cc", ""}}),
+              ElementsAre("tools/support:1: no README.md, and none above names it"));
 }
 
 }  // namespace
