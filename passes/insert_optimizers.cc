@@ -66,8 +66,9 @@ class Lowering {
     return b_.status();
   }
 
-  // `apply`: the flag that this optimizer obeys.
-  absl::Status AddUpdates(Expr apply, PassContext& context) {
+  // `apply`: the flag that this optimizer obeys. `writers`: who commits to which variable.
+  absl::Status AddUpdates(Expr apply, std::map<std::string, std::string>& writers,
+                          PassContext& context) {
     const ir::Attributes& attrs = marker_->attrs();
     const std::string name = attrs.GetString("name");
     HT_ASSIGN_OR_RETURN(optim::UpdateRule rule, optim::RuleOfMarker(attrs));
@@ -83,7 +84,7 @@ class Lowering {
       Expr step = steps + b_.Scalar(DType::kI64, 1);
       const std::vector<Expr> common = {lr, inverse_scale_, clip_, apply, step};
       for (int i = 0; i < marker_->num_inputs(); ++i) {
-        HT_RETURN_IF_ERROR(AddUpdate(rule, name, i, common));
+        HT_RETURN_IF_ERROR(AddUpdate(rule, name, i, common, writers));
         ++context.stats["updates"];
       }
       b_.Commit(steps_name,
@@ -119,21 +120,19 @@ class Lowering {
   }
 
   absl::Status AddUpdate(const optim::UpdateRule& rule, const std::string& optimizer, int i,
-                         const std::vector<Expr>& common) {
+                         const std::vector<Expr>& common,
+                         std::map<std::string, std::string>& writers) {
     const auto& names = marker_->attrs().Get<std::vector<std::string>>("grad_params");
     const std::string name = names[i];
-    const ir::Graph& graph = marker_->graph();
-    const ir::Variable* found = graph.FindVariable(name);
+    const ir::Variable* found = marker_->graph().FindVariable(name);
     if (found == nullptr) {
       return InvalidArgument(optimizer, ": parameter \"", name,
                              "\" is not a variable of the graph");
     }
-    for (const ir::Node* commit : graph.commits()) {
-      if (commit->attrs().GetString("variable") != name) continue;
-      const std::string& pass = commit->provenance.pass;
+    auto [writer, is_first] = writers.emplace(name, optimizer);
+    if (!is_first) {
       return InvalidArgument(optimizer, ": parameter \"", name, "\" is already changed by ",
-                             pass == kPass ? "optimizer " + commit->provenance.from : "a commit",
-                             "; expected one writer");
+                             writer->second, "; expected one writer");
     }
     const ir::Variable parameter = *found;  // declaring state moves the table
     Expr param = b_.Var(parameter);
@@ -171,13 +170,17 @@ class InsertOptimizers : public Pass {
       lowerings.emplace_back(marker, FindScaler(graph, marker->attrs().GetString("scaler")));
     }
     if (lowerings.empty()) return false;
+    std::map<std::string, std::string> writers;
+    for (const ir::Node* commit : graph.commits()) {
+      writers[commit->attrs().GetString("variable")] = "a commit";
+    }
     std::vector<ir::Value> flags;
     for (Lowering& lowering : lowerings) {
       HT_RETURN_IF_ERROR(lowering.AddStatistics());
       if (lowering.checked()) flags.push_back(lowering.finite());
     }
     for (Lowering& lowering : lowerings) {
-      HT_RETURN_IF_ERROR(lowering.AddUpdates(ApplyFlag(lowering, flags), context));
+      HT_RETURN_IF_ERROR(lowering.AddUpdates(ApplyFlag(lowering, flags), writers, context));
     }
     HT_RETURN_IF_ERROR(graph.Sort());
     return true;

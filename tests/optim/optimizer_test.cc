@@ -1,0 +1,138 @@
+// Optimizer descriptions: PyTorch's defaults, validation, the marker.
+#include "halftone/optim/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "halftone/graph/ir/builder.h"
+#include "halftone/optim/update_rule.h"
+
+namespace halftone::testing {
+namespace {
+
+using optim::Adam;
+using optim::AdamW;
+using optim::Optimizer;
+using optim::SGD;
+
+// Two parameters by identity; nothing looks inside.
+optim::ParameterList TwoParameters() {
+  auto owner = std::make_shared<int>(0);
+  auto other = std::make_shared<int>(0);
+  auto as_ref = [](const std::shared_ptr<int>& p) {
+    return optim::ParameterRef(p, reinterpret_cast<runtime::VariableStorage*>(p.get()));
+  };
+  return {as_ref(owner), as_ref(other)};
+}
+
+// The marker as a node; its record checks names, types and ranges again.
+ir::Node* Marker(ir::Graph* graph, const Optimizer& optimizer) {
+  ir::Builder b(graph);
+  ir::Node* node = b.Root("optimizer", {}, optimizer.ToMarker("o", {"a", "b"}));
+  EXPECT_NE(node, nullptr) << b.status();
+  return node;
+}
+
+TEST(Optimizer, DefaultsArePyTorchs) {
+  const SGD sgd(TwoParameters());
+  EXPECT_EQ(sgd.lr(), 1e-3);
+  EXPECT_EQ(sgd.hyper_parameters().GetFloat("momentum"), 0);
+  const Adam adam(TwoParameters());
+  EXPECT_EQ(adam.lr(), 1e-3);
+  EXPECT_EQ(adam.hyper_parameters().GetFloat("beta1"), 0.9);
+  EXPECT_EQ(adam.hyper_parameters().GetFloat("beta2"), 0.999);
+  EXPECT_EQ(adam.hyper_parameters().GetFloat("eps"), 1e-8);
+  EXPECT_EQ(adam.hyper_parameters().GetFloat("weight_decay"), 0);
+  EXPECT_EQ(AdamW(TwoParameters()).hyper_parameters().GetFloat("weight_decay"), 1e-2);
+}
+
+TEST(Optimizer, TheMarkerCarriesEverything) {
+  SGD sgd(TwoParameters(), {.lr = 0.1,
+                            .momentum = 0.9,
+                            .weight_decay = 1e-4,
+                            .nesterov = true,
+                            .lr_schedule = optim::StepLR(30),
+                            .clip_norm = 2,
+                            .scaler = "s",
+                            .skip = optim::SkipPolicy::kAny});
+  ASSERT_TRUE(sgd.Validate().ok()) << sgd.Validate();
+  ir::Graph graph;
+  const ir::Attributes& a = Marker(&graph, sgd)->attrs();
+  EXPECT_EQ(a.GetString("name"), "o");
+  EXPECT_EQ(a.GetString("rule"), "sgd");
+  EXPECT_THAT(a.Get<std::vector<std::string>>("params"), ::testing::ElementsAre("a", "b"));
+  EXPECT_EQ(a.GetFloat("lr"), 0.1);
+  EXPECT_EQ(a.GetFloat("momentum"), 0.9);
+  EXPECT_EQ(a.GetFloat("weight_decay"), 1e-4);
+  EXPECT_TRUE(a.GetBool("nesterov"));
+  EXPECT_EQ(a.GetString("schedule"), "step(30)");
+  EXPECT_EQ(a.GetFloat("clip_norm"), 2);
+  EXPECT_EQ(a.GetString("scaler"), "s");
+  EXPECT_EQ(a.GetString("skip"), "any");
+}
+
+TEST(Optimizer, OptionsCanBeSetLater) {
+  Adam adam(TwoParameters(), {.lr = 1e-4});
+  adam.mutable_step_options().lr_schedule = optim::CosineLR(10);
+  adam.mutable_step_options().scaler = "mine";
+  ir::Graph graph;
+  const ir::Attributes& a = Marker(&graph, adam)->attrs();
+  EXPECT_EQ(a.GetString("schedule"), "cosine(10)");
+  EXPECT_EQ(a.GetString("scaler"), "mine");
+}
+
+TEST(Optimizer, RulesNameTheirOpAndState) {
+  ir::Graph graph;
+  auto rule = [&](const Optimizer& optimizer) {
+    return *optim::RuleOfMarker(Marker(&graph, optimizer)->attrs());
+  };
+  EXPECT_EQ(rule(SGD(TwoParameters())).op, "sgd_update");
+  EXPECT_THAT(rule(SGD(TwoParameters())).slots, ::testing::IsEmpty());
+  EXPECT_THAT(rule(SGD(TwoParameters(), {.momentum = 0.5})).slots,
+              ::testing::ElementsAre("momentum_buffer"));
+  EXPECT_EQ(rule(Adam(TwoParameters())).op, "adam_update");
+  EXPECT_FALSE(rule(Adam(TwoParameters())).attrs.GetBool("decoupled"));
+  EXPECT_TRUE(rule(AdamW(TwoParameters())).attrs.GetBool("decoupled"));
+  EXPECT_THAT(rule(AdamW(TwoParameters())).slots, ::testing::ElementsAre("exp_avg", "exp_avg_sq"));
+  ir::Attributes unknown{{"name", std::string("o")}, {"rule", std::string("lion")}};
+  absl::Status status = optim::RuleOfMarker(unknown).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status),
+            "optimizer \"o\": rule \"lion\" is unknown; expected sgd, adam or adamw");
+}
+
+void ExpectInvalid(const Optimizer& optimizer, const std::string& message) {
+  absl::Status status = optimizer.Validate();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
+  EXPECT_EQ(Message(status), message);
+}
+
+TEST(Optimizer, ValidationNamesRuleOptionAndRange) {
+  ExpectInvalid(SGD(TwoParameters(), {.lr = -1}), "SGD: lr = -1; expected a finite number >= 0");
+  ExpectInvalid(SGD(TwoParameters(), {.momentum = std::nan("")}),
+                "SGD: momentum = nan; expected a finite number >= 0");
+  ExpectInvalid(SGD(TwoParameters(), {.nesterov = true}),
+                "SGD: nesterov = true with momentum = 0, dampening = 0; expected momentum > 0 and "
+                "dampening = 0");
+  ExpectInvalid(Adam(TwoParameters(), {.betas = {0.9, 1}}),
+                "Adam: beta2 = 1; expected 0 <= beta < 1");
+  ExpectInvalid(AdamW(TwoParameters(), {.eps = -1e-8}),
+                "AdamW: eps = -1e-08; expected a finite number >= 0");
+  ExpectInvalid(Adam(TwoParameters(), {.clip_norm = -2}),
+                "Adam: clip_norm = -2; expected a finite number >= 0 (0: off)");
+  ExpectInvalid(Adam(TwoParameters(), {.lr_schedule = optim::StepLR(0)}),
+                "Adam: lr_schedule: StepLR: step_size = 0; expected > 0");
+}
+
+TEST(Optimizer, ValidationLooksAtTheParameters) {
+  ExpectInvalid(SGD({}), "SGD: no parameters; expected one or more");
+  ExpectInvalid(SGD({nullptr}), "SGD: parameter 0 is null; expected a module's parameter");
+  optim::ParameterList twice = TwoParameters();
+  twice.push_back(twice[0]);
+  ExpectInvalid(SGD(twice), "SGD: parameter 2 is listed twice; expected each once");
+}
+
+}  // namespace
+}  // namespace halftone::testing
