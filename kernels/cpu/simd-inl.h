@@ -118,6 +118,29 @@ HWY_INLINE void StorePart(F32Vec v, T* p, size_t count) {
   StoreVec(v, buffer);
   for (size_t i = 0; i < count; ++i) p[i] = buffer[i];
 }
+#if HWY_TARGET != HWY_SCALAR
+HWY_INLINE F32Vec LoadPart(const float* p, size_t count) {
+  return hn::MaskedLoad(hn::FirstN(F32Tag(), count), F32Tag(), p);
+}
+HWY_INLINE void StorePart(F32Vec v, float* p, size_t count) {
+  hn::BlendedStore(v, hn::FirstN(F32Tag(), count), F32Tag(), p);
+}
+#endif
+
+// sums[i] += v[i].
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void AddToDoubles(F32Vec v, double* sums) { sums[0] += hn::GetLane(v); }
+#else
+HWY_INLINE void AddToDoubles(F32Vec v, double* sums) {
+  const hn::Half<F32Tag> half;
+  const hn::Rebind<double, decltype(half)> d;
+  const auto low = hn::PromoteTo(d, hn::LowerHalf(half, v));
+  const auto high = hn::PromoteTo(d, hn::UpperHalf(half, v));
+  double* upper = sums + kLanes / 2;
+  hn::StoreU(hn::Add(hn::LoadU(d, sums), low), d, sums);
+  hn::StoreU(hn::Add(hn::LoadU(d, upper), high), d, upper);
+}
+#endif
 
 // y[i] = f(x[i]) over whole vectors and a tail.
 template <typename X, typename Y, typename Fn>

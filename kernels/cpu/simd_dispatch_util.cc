@@ -3,8 +3,9 @@
 #include <hwy/highway.h>
 
 namespace halftone::kernels {
+namespace {
 
-void ForceSimdLevel(SimdLevel level) {
+void SetSimdLevel(SimdLevel level) {
   int64_t targets = HWY_EMU128 | HWY_SCALAR;
   if (level >= SimdLevel::kAvx2) targets |= HWY_AVX2;
   if (level >= SimdLevel::kAvx512) targets |= HWY_AVX3;
@@ -12,12 +13,19 @@ void ForceSimdLevel(SimdLevel level) {
   hwy::GetChosenTarget().Update(targets);
 }
 
+}  // namespace
+
 void InitSimdDispatch() {
   static const bool once = [] {
-    ForceSimdLevel(CpuFeatures::Get().level());
+    SetSimdLevel(CpuFeatures::Get().level());
     return true;
   }();
   static_cast<void>(once);
+}
+
+void ForceSimdLevel(SimdLevel level) {
+  InitSimdDispatch();  // so that it does not undo this later
+  SetSimdLevel(level);
 }
 
 }  // namespace halftone::kernels

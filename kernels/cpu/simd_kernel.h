@@ -1,5 +1,6 @@
-// What the hwy_*.cc files share on the host side: registration of "cpu:simd:<op>" and the grain of
-// elementwise loops.
+// What our own CPU kernels share on the host side: registration of "cpu:<how>:<op>" and the grain
+// of elementwise loops. How: "simd" (hwy_*.cc), "copy" (moves elements of any dtype), "scalar"
+// (plain loops for integers and what is rare).
 #pragma once
 
 #include <memory>
@@ -21,20 +22,30 @@ using PairFn = void (*)(const void* a, const void* b, void* y, int64_t n);
 // flat arrays of equal order).
 absl::Status SameLayouts(const ir::Node& node);
 
-// The general form; `create` runs with the dispatch initialised.
-void AddSimdCandidate(
-    KernelRegistry& r, const std::string& op, ir::DTypeSet dtypes,
+// The general form; `dtypes` is checked on input 0 too, and `create` runs with the dispatch
+// initialised. `supports` may be null.
+void AddNativeCandidate(
+    KernelRegistry& r, const std::string& how, const std::string& op, ir::DTypeSet dtypes,
     std::function<absl::Status(const ir::Node&)> supports,
     std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create);
+
+// K is constructible from the node.
+template <typename K>
+void AddNativeCandidate(KernelRegistry& r, const std::string& how, const std::string& op,
+                        ir::DTypeSet dtypes,
+                        std::function<absl::Status(const ir::Node&)> supports) {
+  AddNativeCandidate(r, how, op, dtypes, std::move(supports),
+                     [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+                       return std::unique_ptr<Kernel>(new K(node));
+                     });
+}
 
 // K is constructible from the node; f32, f16 and bf16 in input 0.
 template <typename K>
 void AddSimdCandidate(KernelRegistry& r, const std::string& op,
                       std::function<absl::Status(const ir::Node&)> supports) {
-  AddSimdCandidate(r, op, {DType::kF32, DType::kF16, DType::kBF16}, std::move(supports),
-                   [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
-                     return std::unique_ptr<Kernel>(new K(node));
-                   });
+  AddNativeCandidate<K>(r, "simd", op, {DType::kF32, DType::kF16, DType::kBF16},
+                        std::move(supports));
 }
 
 }  // namespace halftone::kernels

@@ -12,19 +12,19 @@ absl::Status SameLayouts(const ir::Node& node) {
   return absl::OkStatus();
 }
 
-void AddSimdCandidate(
-    KernelRegistry& r, const std::string& op, ir::DTypeSet dtypes,
+void AddNativeCandidate(
+    KernelRegistry& r, const std::string& how, const std::string& op, ir::DTypeSet dtypes,
     std::function<absl::Status(const ir::Node&)> supports,
     std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create) {
   KernelCandidate candidate;
-  candidate.name = "cpu:simd:" + op;
+  candidate.name = "cpu:" + how + ":" + op;
   candidate.op = op;
   candidate.tier = KernelTier::kNative;
   candidate.dtypes = dtypes;
   candidate.supports = [dtypes,
                         supports = std::move(supports)](const ir::Node& node) -> absl::Status {
     if (node.num_inputs() > 0 && !dtypes.Contains(node.input_type(0).dtype)) {
-      return Unimplemented("no SIMD kernel in ", Name(node.input_type(0).dtype));
+      return Unimplemented("no kernel in ", Name(node.input_type(0).dtype));
     }
     return supports ? supports(node) : absl::OkStatus();
   };

@@ -1,0 +1,66 @@
+#include <algorithm>
+
+#include "halftone/core/check.h"
+#include "halftone/kernels/cpu/reduce_plan.h"
+
+namespace halftone::kernels {
+namespace {
+
+struct PlanAxis {
+  int64_t extent, stride;
+  bool reduced;
+};
+
+// Axes with an extent over 1, outermost in memory first, neighbours of a kind merged.
+std::vector<PlanAxis> MergedAxes(const ir::ValueType& x, const std::vector<bool>& is_reduced) {
+  const auto strides = ir::StridesOf(x);
+  std::vector<PlanAxis> axes;
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    if (x.shape[i] != 1) axes.push_back({x.shape[i], strides[i], is_reduced[i]});
+  }
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const PlanAxis& a, const PlanAxis& b) { return a.stride > b.stride; });
+  std::vector<PlanAxis> merged;
+  for (const PlanAxis& axis : axes) {
+    if (!merged.empty() && merged.back().reduced == axis.reduced) {
+      merged.back() = {merged.back().extent * axis.extent, axis.stride, axis.reduced};
+    } else {
+      merged.push_back(axis);
+    }
+  }
+  return merged;
+}
+
+}  // namespace
+
+ReducePlan::ReducePlan(const ir::ValueType& x, const std::vector<bool>& is_reduced) {
+  HT_CHECK(x.num_elements() > 0, "an empty tensor has no strides to order");
+  std::vector<PlanAxis> axes = MergedAxes(x, is_reduced);
+  if (!axes.empty() && !axes.back().reduced) {
+    width = axes.back().extent;
+    axes.pop_back();
+  }
+  if (!axes.empty() && axes.back().reduced) {
+    rows = axes.back().extent;
+    axes.pop_back();
+  }
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    (axis->reduced ? reduced_axes_ : kept_axes_).push_back({axis->extent, axis->stride});
+    (axis->reduced ? reduced : kept) *= axis->extent;
+  }
+}
+
+bool ReducePlan::WritesInOrder(const ir::ValueType& x, const std::vector<bool>& is_reduced,
+                               const ir::ValueType& y) {
+  if (x.layout == y.layout) return true;
+  const auto strides = ir::StridesOf(x);
+  int64_t last = 0;
+  for (int i = x.shape.rank() - 1; i >= 0; --i) {
+    if (is_reduced[i] || x.shape[i] == 1) continue;
+    if (strides[i] < last) return false;
+    last = strides[i];
+  }
+  return y.layout == ir::Layout::kPlain;
+}
+
+}  // namespace halftone::kernels
