@@ -87,12 +87,20 @@ inline Value logical_not(const Value& a, Loc loc = Loc::current()) {
 inline Value isfinite(const Value& x, Loc loc = Loc::current()) {
   return internal::Op("isfinite", {x}, {}, loc);
 }
-// a where `condition` (bool) holds, else b; all three broadcast.
-inline Value where(const Value& condition, const Value& a, const Value& b,
-                   Loc loc = Loc::current()) {
-  const std::vector<Value> ab = internal::PromoteAll({a, b}, loc);
+// a where `condition` (bool) holds, else b; all three broadcast, and a or b may be a number.
+inline Value where(const Value& condition, Located a, Located b, Loc loc = Loc::current()) {
+  const std::vector<Value> ab = internal::Operands(a, b, loc);
   return internal::Op("where", {condition, ab[0], ab[1]}, {}, loc);
 }
+// `value` where `mask` (bool) holds, else x. In 16 bit, too, a value beyond the range acts as what
+// it is: -1e9 masks like -infinity.
+inline Value masked_fill(const Value& x, const Value& mask, double value,
+                         Loc loc = Loc::current()) {
+  return where(mask, Located(value, loc), Located(x, loc), loc);
+}
+// A tensor that is part of the graph. Its value is read now; later changes of the tensor are not
+// seen.
+Value constant(const Tensor& value, Loc loc = Loc::current());
 // The same values in another dtype, rounded once. Mixed precision keeps casts that the user wrote.
 inline Value cast(const Value& x, DType to, Loc loc = Loc::current()) {
   return internal::Op("cast", {x}, {{"to", to}}, loc);

@@ -54,17 +54,23 @@ Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::At
   return Op(name, PromoteAll(inputs, loc), std::move(attrs), loc);
 }
 
-Value Operator(const std::string& name, const Located& a, const Located& b, Loc loc) {
+std::vector<Value> Operands(const Located& a, const Located& b, Loc loc) {
   Trace* trace = Trace::Current();
-  if (trace == nullptr) return {};
+  // After an error the operands are poison; a constant would only add noise.
+  if (trace == nullptr || !trace->builder().status().ok()) return std::vector<Value>(2);
+  if (a.is_number() && b.is_number()) {
+    Fail(loc, InvalidArgument("two numbers where at least one value is expected"));
+    return std::vector<Value>(2);
+  }
   const DType a_type = a.is_number() ? b.value().dtype() : a.value().dtype();
   const DType b_type = b.is_number() ? a.value().dtype() : b.value().dtype();
-  // After an error the operands are poison; a constant would only add noise.
-  if (!trace->builder().status().ok()) return {};
-  return Promoted(name,
-                  {a.is_number() ? Number(*trace, a.number(), a_type, loc) : a.value(),
-                   b.is_number() ? Number(*trace, b.number(), b_type, loc) : b.value()},
-                  {}, loc);
+  return PromoteAll({a.is_number() ? Number(*trace, a.number(), a_type, loc) : a.value(),
+                     b.is_number() ? Number(*trace, b.number(), b_type, loc) : b.value()},
+                    loc);
+}
+
+Value Operator(const std::string& name, const Located& a, const Located& b, Loc loc) {
+  return Op(name, Operands(a, b, loc), {}, loc);
 }
 
 int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc) {

@@ -17,7 +17,10 @@ Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attribut
 // The same after casting every input to the common dtype (Promote over all).
 Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
                Loc loc);
-// An operator over values and numbers, at least one of them a value.
+// The operands of an operator: a number becomes a constant of the other's dtype, then both are cast
+// to their common dtype. Two numbers are an error of the trace.
+std::vector<Value> Operands(const Located& a, const Located& b, Loc loc);
+// Op `name` over them.
 Value Operator(const std::string& name, const Located& a, const Located& b, Loc loc);
 
 // Inputs cast to their common dtype.

@@ -234,6 +234,9 @@ class CrossEntropyGradKernel : public Kernel {
       for (int64_t c = 0; c < l_.classes; ++c) l_.Put(grad, start + c * l_.stride, 0);
       return;
     }
+    // Read before the row is written: the gradient may lie over the logits.
+    const int64_t own = start + target * l_.stride;
+    const float p = std::exp(l_.At(args.inputs[0], own) - lse);
     if (l_.stride == 1) {
       fns_.grad(static_cast<const char*>(args.inputs[0]) + start * l_.size,
                 static_cast<char*>(grad) + start * l_.size, l_.classes, lse, scale, smooth);
@@ -244,8 +247,6 @@ class CrossEntropyGradKernel : public Kernel {
       }
     }
     // The target's element again, so that it too is rounded once.
-    const int64_t own = start + target * l_.stride;
-    const float p = std::exp(l_.At(args.inputs[0], own) - lse);
     l_.Put(grad, own, scale * (p - smooth - (1 - l_.smoothing)));
   }
 

@@ -36,7 +36,8 @@ TEST(A20SharedCastsNn, ValuesAreExact) {
 }
 
 TEST(A20SharedCastsNn, ForwardPaysThreeCasts) {
-  auto graph = ir::Parse(R"(graph @three(%x: f32[2,2]) {
+  auto graph = ir::Parse(
+      R"ir(graph @three(%x: f32[2,2]) {
   %w = variable "w" {init="constant(0)", kind="parameter", trainable=true} : f32[2,2]
   %a1 = matmul(%x, %w)
   %h1 = relu(%a1)
@@ -45,30 +46,28 @@ TEST(A20SharedCastsNn, ForwardPaysThreeCasts) {
   %h3 = matmul(%h2, %w)
   %sq = mul(%h3, %h3)
   %loss = mean(%sq) {axes=[]}
-  amp() {
-  dtype = f16, deny = [ "mean", "mul" ]
-}
-return % loss
-})");
+  amp() {dtype=f16, deny=["mean", "mul"]}
+  return %loss
+})ir");
   ASSERT_TRUE(graph.ok()) << graph.status();
-const auto target = passes::FindFixedTarget("cuda-sm90");
-ASSERT_TRUE(target.ok());
-passes::PassManager manager;
-manager.Add(passes::MakeInsertAmpCasts());
-passes::PassContext context;
-context.target = *target;
-ASSERT_TRUE(manager.Run(**graph, context).ok());
-std::set<std::pair<std::string, DType>> seen;
-int casts = 0;
-for (const auto& node : (*graph)->nodes()) {
-  if (node->op().name != "cast") continue;
-  ++casts;
-  const ir::Value from = node->input(0);
-  EXPECT_TRUE(seen.emplace(from.node->name(), node->output_type().dtype).second)
-      << "cast twice: " << from.node->name();
-  EXPECT_NE(from.node->op().name, "cast") << "a cast of a cast";
-}
-EXPECT_EQ(casts, 3) << (*graph)->ToString();
+  const auto target = passes::FindFixedTarget("cuda-sm90");
+  ASSERT_TRUE(target.ok());
+  passes::PassManager manager;
+  manager.Add(passes::MakeInsertAmpCasts());
+  passes::PassContext context;
+  context.target = *target;
+  ASSERT_TRUE(manager.Run(**graph, context).ok());
+  std::set<std::pair<std::string, DType>> seen;
+  int casts = 0;
+  for (const auto& node : (*graph)->nodes()) {
+    if (node->op().name != "cast") continue;
+    ++casts;
+    const ir::Value from = node->input(0);
+    EXPECT_TRUE(seen.emplace(from.node->name(), node->output_type().dtype).second)
+        << "cast twice: " << from.node->name();
+    EXPECT_NE(from.node->op().name, "cast") << "a cast of a cast";
+  }
+  EXPECT_EQ(casts, 3) << (*graph)->ToString();
 }
 
 }  // namespace
