@@ -26,6 +26,15 @@ bool IsConstantFileName(const std::string& name) {
 
 }  // namespace
 
+ConstantForms::Form ConstantForms::Next(const Tensor& tensor) {
+  const int64_t bytes = static_cast<int64_t>(tensor.num_bytes());
+  if (IsSplat(tensor) && bytes <= kMaxSplatBytes - splat_bytes_) {
+    splat_bytes_ += bytes;
+    return Form::kSplat;
+  }
+  return files_ && tensor.num_elements() > kMaxInlineElements ? Form::kFile : Form::kDense;
+}
+
 std::string ConstantFileName(const Tensor& tensor) {
   return NameOfBytes(static_cast<const char*>(tensor.raw()), tensor.num_bytes());
 }
@@ -70,10 +79,12 @@ absl::StatusOr<Tensor> TensorFromBytes(DType dtype, const Shape& shape, const st
 }
 
 absl::Status WriteConstantFiles(const Graph& graph, const std::string& dir) {
+  ConstantForms forms(/*files=*/true);
   for (const auto& node : graph.nodes()) {
     for (const auto& [name, value] : node->attrs().entries()) {
       const Tensor* tensor = std::get_if<Tensor>(&value);
-      if (tensor == nullptr || tensor->num_elements() <= kMaxInlineElements) continue;
+      if (tensor == nullptr || !tensor->defined()) continue;
+      if (forms.Next(*tensor) != ConstantForms::Form::kFile) continue;
       HT_RETURN_IF_ERROR(WriteConstantFile(*tensor, dir));
     }
   }

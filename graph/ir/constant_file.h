@@ -7,6 +7,19 @@
 
 namespace halftone::ir {
 
+// How each constant of one text is written. Asked for in the order of the nodes: the bytes that
+// splat constants expand to are bounded per text, and the parser keeps the same sum.
+class ConstantForms {
+ public:
+  enum class Form : uint8_t { kDense, kSplat, kFile };
+  explicit ConstantForms(bool files) : files_(files) {}
+  Form Next(const Tensor& tensor);
+
+ private:
+  bool files_;
+  int64_t splat_bytes_ = 0;
+};
+
 // "00c0ffee00c0ffee.bin".
 std::string ConstantFileName(const Tensor& tensor);
 

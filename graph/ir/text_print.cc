@@ -1,7 +1,6 @@
 #include <set>
 
 #include "halftone/graph/ir/constant_file.h"
-#include "halftone/graph/ir/limits.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/ir/text_format.h"
 
@@ -15,7 +14,8 @@ bool IsIdentifier(const std::string& name) {
 
 class Printer {
  public:
-  explicit Printer(const TextOptions& options) : options_(options) {}
+  explicit Printer(const TextOptions& options)
+      : options_(options), forms_(options.constant_files) {}
 
   std::string Graph(const ir::Graph& graph) {
     text_ = "graph @";
@@ -138,15 +138,15 @@ class Printer {
   }
 
   void Constant(const Tensor& tensor) {
-    // The same sum is kept by the parser, so that what is printed can be read.
-    if (IsSplat(tensor) &&
-        splat_bytes_ + static_cast<int64_t>(tensor.num_bytes()) <= kMaxSplatBytes) {
-      splat_bytes_ += static_cast<int64_t>(tensor.num_bytes());
-      text_ += FormatTensor(tensor, /*splat=*/true);
-    } else if (options_.constant_files && tensor.num_elements() > kMaxInlineElements) {
+    if (!tensor.defined()) {  // a broken graph prints too
+      text_ += "undefined";
+      return;
+    }
+    const ConstantForms::Form form = forms_.Next(tensor);
+    if (form == ConstantForms::Form::kFile) {
       text_ += "file<" + tensor.TypeString() + ">(" + Quote(ConstantFileName(tensor)) + ")";
     } else {
-      text_ += FormatTensor(tensor, /*splat=*/false);
+      text_ += FormatTensor(tensor, form == ConstantForms::Form::kSplat);
     }
   }
 
@@ -186,7 +186,7 @@ class Printer {
 
   const TextOptions& options_;
   std::string text_;
-  int64_t splat_bytes_ = 0;
+  ConstantForms forms_;
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class GraphFileTest : public ::testing::Test {
       for (int64_t i = 0; i < n; ++i) t.set(i, static_cast<double>(i * i));
       b.Constant(t);
     }
+    b.Constant(Tensor::Full(DType::kF32, Shape{5000}, 0.5));  // one number in the text, no file
     return graph;
   }
   std::vector<std::string> Files() const {
