@@ -1,8 +1,6 @@
 // Inferred types against what runs: the kernel writes exactly the inferred elements (guards around
-// the outputs hold, every element is written), in every dtype and layout of every case; and the
-// decomposition gives the same types.
+// the outputs hold, every element is written), in every dtype and layout of every case.
 
-#include "halftone/graph/ir/builder.h"
 #include "halftone/tests/support/op_cases.h"
 #include "halftone/tests/support/run_kernel.h"
 
@@ -30,21 +28,6 @@ void CheckChannelsLast(const OpCase& c) {
   }
 }
 
-void CheckDecompositionTypes(const OpCase& c) {
-  const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, c.dtypes[0]);
-  const ir::Node& node = *CaseNode(*graph);
-  if (!node.op().decompose) return;
-  ir::Builder b(graph.get());
-  std::vector<ir::Expr> inputs;
-  for (const ir::Value& v : node.inputs()) inputs.push_back(b.Wrap(v));
-  const std::vector<ir::Expr> outputs = node.op().decompose(b, inputs, node.attrs());
-  ASSERT_TRUE(b.status().ok()) << Message(b.status());
-  ASSERT_EQ(static_cast<int>(outputs.size()), node.num_outputs());
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    EXPECT_EQ(outputs[i].type(), node.output_type(i)) << "output " << i;
-  }
-}
-
 class CaseShapeTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CaseShapeTest, InferredIsExecuted) {
@@ -52,7 +35,6 @@ TEST_P(CaseShapeTest, InferredIsExecuted) {
     SCOPED_TRACE(c->name);
     CheckKernelWritesInferred(*c);
     CheckChannelsLast(*c);
-    CheckDecompositionTypes(*c);
   }
 }
 
