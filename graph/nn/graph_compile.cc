@@ -156,8 +156,8 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
 absl::Status Graph::Impl::CheckSkips() const {
   for (const ScalerEntry& entry : scalers) {
     const int64_t limit = entry.scaler.options().max_consecutive_skips;
-    if (limit == 0) continue;
-    const auto skips = static_cast<int64_t>(StateScalar(entry.name + ".consecutive_skips", 0));
+    if (limit == 0 || entry.consecutive_skips == nullptr) continue;
+    const int64_t skips = *entry.consecutive_skips->value().data<int64_t>();
     if (skips > limit) {
       return amp::CheckConsecutiveSkips(entry.name, skips, limit, FirstNonFinite());
     }

@@ -31,6 +31,8 @@ struct ScalerEntry {
   std::string name;
   amp::GradScaler scaler;
   bool automatic = false;  // made for f16 because the user set none
+  // Looked up once: read after every step. Null if disabled.
+  std::shared_ptr<runtime::VariableStorage> consecutive_skips = nullptr;
 };
 
 // One compiled signature.

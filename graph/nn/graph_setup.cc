@@ -113,7 +113,7 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
   Impl& impl = *impl_;
   const std::string name = Concat("scaler", impl.scalers.size());
   impl.Fail(Annotate(scaler.Validate(), name + ": "));
-  impl.scalers.push_back({name, scaler, false});
+  impl.scalers.push_back({name, scaler});
   impl.info.scalers.push_back(name);
   if (scaler.is_enabled()) {
     const amp::GradScalerOptions& options = scaler.options();
@@ -125,6 +125,7 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
     for (const auto& [variable, value] : scaler.StateTensors(name)) {
       if (const auto storage = impl.store.Find(variable)) impl.Fail(storage->Assign(value));
     }
+    impl.scalers.back().consecutive_skips = impl.store.Find(name + ".consecutive_skips");
   }
   return ScalerHandle(this, name);
 }
