@@ -34,18 +34,22 @@ Expr LearningRateNodes(const LRSchedule& schedule, Expr base_lr, Expr applied_st
         break;
     }
   }
+  b.NameNext("lr_now");
   return b.Cast(lr, DType::kF32);
 }
 
 Expr InverseScaleNodes(Expr scale) {
   ir::Builder& b = *scale.builder();
-  return b.Cast(1.0 / b.Cast(scale, DType::kF64), DType::kF32);
+  const Expr inverse = 1.0 / b.Cast(scale, DType::kF64);
+  b.NameNext("inverse_scale");
+  return b.Cast(inverse, DType::kF32);
 }
 
 Expr ClipCoefficientNodes(Expr norm, Expr finite, double max_norm) {
   ir::Builder& b = *norm.builder();
   Expr one = b.Scalar(DType::kF32, 1);
   Expr coefficient = b.Op("minimum", {max_norm / (norm + 1e-6), one});
+  b.NameNext("clip");
   return b.Op("where", {finite, coefficient, one});
 }
 

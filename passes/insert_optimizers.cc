@@ -41,7 +41,7 @@ class Lowering {
   absl::Status AddStatistics() {
     const ir::Attributes& attrs = marker_->attrs();
     const double clip_norm = attrs.GetFloat("clip_norm");
-    Expr one = b_.Scalar(DType::kF32, 1);
+    const Expr one = b_.Scalar(DType::kF32, 1);
     inverse_scale_ = one;
     clip_ = one;
     if (!has_gradients()) {
@@ -51,7 +51,8 @@ class Lowering {
     if (scaler_ != nullptr) {
       inverse_scale_ = optim::InverseScaleNodes(ScalerVariable(b_, *scaler_, "scale"));
     }
-    // Without a scaler nothing but the norm is wanted, and dead code goes if nobody wants it.
+    if (scaler_ == nullptr && clip_norm == 0 && !NormIsRead()) return b_.status();
+    b_.NameNext(Named("grad_stats"));
     std::vector<Expr> stats = b_.Make("grad_stats", StatisticsInputs());
     HT_RETURN_IF_ERROR(b_.status());
     finite_ = stats[0];
@@ -81,7 +82,9 @@ class Lowering {
     HT_RETURN_IF_ERROR(b_.status());
     if (has_gradients()) {
       Expr lr = optim::LearningRateNodes(schedule, base_lr, steps);
-      Expr step = steps + b_.Scalar(DType::kI64, 1);
+      const Expr one = b_.Scalar(DType::kI64, 1);
+      b_.NameNext(Named("step"));
+      Expr step = b_.Op("add", {steps, one});
       const std::vector<Expr> common = {lr, inverse_scale_, clip_, apply, step};
       for (int i = 0; i < marker_->num_inputs(); ++i) {
         HT_RETURN_IF_ERROR(AddUpdate(rule, name, i, common, writers));
@@ -91,7 +94,7 @@ class Lowering {
                 IsSplat(apply.value(), 1) ? step : b_.Op("where", {apply, step, steps}));
     }
     ir::Graph& graph = marker_->graph();
-    graph.ReplaceUses(marker_->output(0), norm_.value());
+    if (norm_.valid()) graph.ReplaceUses(marker_->output(0), norm_.value());
     graph.ReplaceUses(marker_->output(1), apply.value());
     graph.Remove({marker_});
     ++context.stats["optimizers"];
@@ -102,6 +105,16 @@ class Lowering {
   bool skips_on_any() const { return marker_->attrs().GetString("skip") == "any"; }
 
  private:
+  // A node name that tells whose node it is: "optimizer0.step".
+  std::string Named(const char* what) const {
+    return marker_->attrs().GetString("name") + "." + what;
+  }
+
+  bool NormIsRead() const {
+    const ir::UseMap uses(marker_->graph());
+    return uses.is_output(marker_->output(0)) || !uses.uses(marker_->output(0)).empty();
+  }
+
   // One gradient for every parameter, so that grad_stats' index counts in `params`; a parameter
   // without gradient gets an empty one.
   std::vector<Expr> StatisticsInputs() {
@@ -143,6 +156,7 @@ class Lowering {
       committed.push_back(optim::SlotVariable(optimizer, name, slot));
       inputs.push_back(b_.Var(StateVariable(committed.back(), parameter.type, 0)));
     }
+    b_.NameNext(name + "_next");
     std::vector<Expr> outputs = b_.Make(rule.op, inputs, rule.attrs);
     HT_RETURN_IF_ERROR(b_.status());
     for (size_t k = 0; k < committed.size(); ++k) b_.Commit(committed[k], outputs[k]);

@@ -48,6 +48,7 @@ class UpdateScalers : public Pass {
                                "max_scale", "hysteresis"}) {
       update.Set(copied, *attrs.Find(copied));
     }
+    b.NameNext(attrs.GetString("name") + ".next");
     std::vector<Expr> next = b.Make("loss_scale_update", inputs, update);
     HT_RETURN_IF_ERROR(b.status());
     for (size_t i = 0; i < names.size(); ++i) b.Commit(names[i], next[i]);
