@@ -1,6 +1,6 @@
 # The two commands are `make demo` and `make test`; both install what is missing (packages.txt).
 JOBS ?= $(shell nproc)
-ARGS ?= --amp auto
+ARGS ?= --amp bf16 --dump build/demo_dump
 LINT_BUILD := build/lint
 
 .PHONY: demo test setup setup-lint configure lint format format-check clean
