@@ -133,7 +133,7 @@ TEST(Executable, FaultsChangeNoVariableWhateverTheOrder) {
 TEST(Executable, SurvivesAnArenaThatMoves) {
   const auto text = [](int n) {
     const std::string type = "f32[" + std::to_string(n) + "]";
-    return "graph @g(%x: " + type + ") {\n %y = exp(%x)\n %s = sum(%y)\n return %s\n}";
+    return "graph @g(%x: " + type + ") {\n %y = exp(%x)\n %s = sum(%y) {axes=[]}\n return %s\n}";
   };
   Program p(text(10));
   std::unique_ptr<Executable> small = std::move(p.executable);
@@ -149,7 +149,7 @@ TEST(Executable, SurvivesAnArenaThatMoves) {
 }
 
 TEST(Executable, ProfileSeesEveryKernel) {
-  Program p("graph @g(%x: f32[2]) {\n %y = exp(%x)\n %s = sum(%y)\n return %s\n}");
+  Program p("graph @g(%x: f32[2]) {\n %y = exp(%x)\n %s = sum(%y) {axes=[]}\n return %s\n}");
   std::vector<std::string> seen;
   p.executable->set_profile([&](const ir::Node& node, const kernels::Kernel&, double seconds) {
     EXPECT_GE(seconds, 0);
