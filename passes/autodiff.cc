@@ -174,18 +174,24 @@ class Autodiff : public Pass {
     return values;
   }
 
+  // In the order in which the sweep made them: sorting then keeps that order, and the gradient that
+  // flows back need not outlive the layer it is meant for.
   static void Deliver(const ir::Graph& graph, const std::map<ValueKey, ir::Value>& gradients,
                       ir::Node& optimizer) {
-    std::map<std::string, ir::Value> by_name;
+    const auto& params = optimizer.attrs().Get<std::vector<std::string>>("params");
+    std::vector<std::pair<ir::Value, std::string>> delivered;
     for (const ir::Node* node : graph.variable_nodes()) {
+      const std::string& name = node->attrs().GetString("name");
       const auto found = gradients.find(KeyOf(node->output()));
-      if (found != gradients.end()) by_name[node->attrs().GetString("name")] = found->second;
+      if (found == gradients.end()) continue;
+      if (std::find(params.begin(), params.end(), name) == params.end()) continue;
+      delivered.emplace_back(found->second, name);
     }
+    std::stable_sort(delivered.begin(), delivered.end(),
+                     [](const auto& a, const auto& b) { return KeyOf(a.first) < KeyOf(b.first); });
     std::vector<std::string> grad_params;
-    for (const std::string& name : optimizer.attrs().Get<std::vector<std::string>>("params")) {
-      const auto found = by_name.find(name);
-      if (found == by_name.end()) continue;
-      optimizer.add_input(found->second);
+    for (const auto& [gradient, name] : delivered) {
+      optimizer.add_input(gradient);
       grad_params.push_back(name);
     }
     optimizer.mutable_attrs().Set("grad_params", grad_params);

@@ -10,11 +10,12 @@
 // Requires:    precision is decided (insert-amp-casts ran): gradients follow the forward dtypes.
 // Guarantees:  no `backward` and no `gradient` marker is left. All losses that share a scaler are
 //              differentiated in one sweep; an optimizer takes the gradients of the losses of its
-//              own scaler, in the order of its `params`, with `grad_params` naming them. A gradient
-//              has its value's dtype and shape. Contributions are summed by `add` in node order;
-//              what arrives at a cast from f32 is summed in f32. `gradient(%y, %x...)` is seeded
-//              with one and not scaled; where %y does not depend on %x it is zero. An op without
-//              gradient but with a decomposition is decomposed, forward too.
+//              own scaler, in the order in which they are made (last layer first), with
+//              `grad_params` naming them. A gradient has its value's dtype and shape. Contributions
+//              are summed by `add` in node order; what arrives at a cast from f32 is summed in f32.
+//              `gradient(%y, %x...)` is seeded with one and not scaled; where %y does not depend on
+//              %x it is zero. An op without gradient but with a decomposition is decomposed,
+//              forward too.
 // Never:       gives a gradient to a parameter that no loss depends on, or that is not trainable.
 //              Gradients stop at integers, at non-differentiable ops, and at values nobody wants.
 // Errors:      InvalidArgument: a loss that is not a float scalar; an unknown parameter; an

@@ -117,6 +117,8 @@ absl::Status PassManager::Dump(const ir::Graph& graph, const std::string& what) 
   ir::TextOptions text;
   text.scopes = true;
   text.provenance = true;
+  text.constant_files = true;
+  HT_RETURN_IF_ERROR(ir::WriteConstantFiles(graph, options_.dump_dir));
   std::ofstream file(path);
   file << ir::Print(graph, text);
   file.flush();

@@ -1,22 +1,19 @@
 // relayout: the same rank-4 tensor stored in another order. Made by the layout pass.
-#include "halftone/core/check.h"
 #include "halftone/graph/ir/builder.h"
-#include "halftone/graph/ir/op.h"
+#include "halftone/graph/ops/infer_util.h"
+#include "halftone/graph/ops/record_util.h"
 
 namespace halftone::ops {
 namespace {
 
 const char* WordOf(ir::Layout layout) { return layout == ir::Layout::kPlain ? "plain" : "nhwc"; }
 
-absl::StatusOr<std::vector<ir::ValueType>> InferRelayout(const ir::InferContext& ctx) {
+Types InferRelayout(const ir::InferContext& ctx) {
   ir::ValueType y = ctx.inputs[0];
-  if (y.shape.rank() != 4) {
-    return InvalidArgument(ctx.op, ": x is ", y, "; expected rank 4");
-  }
+  if (y.shape.rank() != 4) return OpError(ctx, "x is ", y, "; expected rank 4");
   const std::string& to = ctx.attrs.GetString("to");
   if (to != "nhwc" && to != "plain") {
-    return InvalidArgument(ctx.op, ": attribute to is \"", to,
-                           "\"; expected \"nhwc\" or \"plain\"");
+    return OpError(ctx, "attribute to is \"", to, "\"; expected \"nhwc\" or \"plain\"");
   }
   y.layout = to == "nhwc" ? ir::Layout::kChannelsLast : ir::Layout::kPlain;
   return std::vector<ir::ValueType>{y};
@@ -31,10 +28,9 @@ void Register_relayout(ir::OpRegistry& registry) {
   op.source = "Halftone";
   op.inputs = {{"x", ir::kAnyDType, "[N,C,H,W]"}};
   op.outputs = {{"y", "[N,C,H,W]"}};
-  op.attrs = {{"to", ir::AttrType::kString, std::nullopt, "\"nhwc\" (channels last) or \"plain\""}};
+  op.attrs = {Required("to", ir::AttrType::kString, "\"nhwc\" (channels last) or \"plain\"")};
   op.infer = InferRelayout;
-  op.amp.f16 = op.amp.bf16 = ir::AmpClass::kClear;
-  op.amp.reason = "moves values and changes none";
+  op.amp = Clear("moves values and changes none");
   // Names no port: it reads and writes whatever layouts its types say.
   op.layout.kind = ir::LayoutClass::kChannelsLast;
   op.gradient = [](ir::GradContext& ctx) {
@@ -42,7 +38,7 @@ void Register_relayout(ir::OpRegistry& registry) {
     ctx.set_dx(0, ctx.b.Op("relayout", {ctx.dy(0)}, {{"to", std::string(WordOf(layout))}}));
   };
   op.gradient_ops = {"relayout"};
-  HT_CHECK(registry.Register(std::move(op)).ok(), "relayout does not register");
+  AddOp(registry, std::move(op));
 }
 
 }  // namespace halftone::ops

@@ -1,0 +1,118 @@
+#include "halftone/passes/pipeline.h"
+
+#include "halftone/passes/assign_layouts.h"
+#include "halftone/passes/autodiff.h"
+#include "halftone/passes/clean_up_casts.h"
+#include "halftone/passes/decompose_unsupported.h"
+#include "halftone/passes/eliminate_common_subexpressions.h"
+#include "halftone/passes/eliminate_dead_code.h"
+#include "halftone/passes/fold_constants.h"
+#include "halftone/passes/insert_amp_casts.h"
+#include "halftone/passes/insert_optimizers.h"
+#include "halftone/passes/scale_losses.h"
+#include "halftone/passes/simplify.h"
+#include "halftone/passes/trim_amp_islands.h"
+#include "halftone/passes/update_scalers.h"
+#include "halftone/passes/verify_amp_dtypes.h"
+
+namespace halftone::passes {
+namespace {
+
+std::vector<std::unique_ptr<Pass>> Canonicalisation() {
+  std::vector<std::unique_ptr<Pass>> passes;
+  passes.push_back(MakeFoldConstants());  // first: the others compare and test constants
+  passes.push_back(MakeSimplify());       // makes more nodes equal
+  passes.push_back(MakeEliminateCommonSubexpressions());
+  passes.push_back(MakeEliminateDeadCode());  // last: removes what the others left unread
+  return passes;
+}
+
+// What layouts may leave: equal relayouts, and values only they replaced. No folding and no
+// simplification: rules of simplify know plain layouts only.
+std::vector<std::unique_ptr<Pass>> Tidying() {
+  std::vector<std::unique_ptr<Pass>> passes;
+  passes.push_back(MakeEliminateCommonSubexpressions());
+  passes.push_back(MakeEliminateDeadCode());
+  return passes;
+}
+
+// In the order of AddPipeline; the passes of a group once.
+constexpr struct {
+  const char* name;
+  std::unique_ptr<Pass> (*make)();
+} kPasses[] = {
+    {"fold-constants", &MakeFoldConstants},
+    {"simplify", &MakeSimplify},
+    {"eliminate-common-subexpressions", &MakeEliminateCommonSubexpressions},
+    {"eliminate-dead-code", &MakeEliminateDeadCode},
+    {"insert-amp-casts", &MakeInsertAmpCasts},
+    {"verify-amp-dtypes", &MakeVerifyAmpDTypes},
+    {"trim-amp-islands", &MakeTrimAmpIslands},
+    {"autodiff", &MakeAutodiff},
+    {"scale-losses", &MakeScaleLosses},
+    {"insert-optimizers", &MakeInsertOptimizers},
+    {"update-scalers", &MakeUpdateScalers},
+    {"decompose-unsupported", &MakeDecomposeUnsupported},
+    {"clean-up-casts", &MakeCleanUpCasts},
+    {"assign-layouts", &MakeAssignLayouts},
+};
+
+}  // namespace
+
+void AddPipeline(PassManager& manager) {
+  // Before precision is decided, so that equal computations get one decision, and casts the user
+  // wrote for nothing are no barrier.
+  manager.AddGroup("canonicalise", Canonicalisation());
+  // Before autodiff: gradients follow the forward dtypes, the cast has a gradient, and no list of
+  // gradient ops has to be kept in step with the forward ops.
+  manager.Add(MakeInsertAmpCasts());
+  // Right after the pass it checks; later passes may absorb the casts it looks for.
+  manager.Add(MakeVerifyAmpDTypes());
+  // After the rules of precision, since it may only undo what they allowed; before autodiff, which
+  // would double every cast.
+  manager.Add(MakeTrimAmpIslands());
+  // Once dtypes are final.
+  manager.Add(MakeAutodiff());
+  // Needs the seeds that autodiff made. Drops scalers that are not needed before anything counts on
+  // them.
+  manager.Add(MakeScaleLosses());
+  // Needs the gradients, and to know whether they are scaled.
+  manager.Add(MakeInsertOptimizers());
+  // Needs the finite flag of every optimizer.
+  manager.Add(MakeUpdateScalers());
+  // After autodiff: the gradient of the whole op is better than that of its parts. Before the
+  // second canonicalisation, which cleans up after it and all of the above.
+  manager.Add(MakeDecomposeUnsupported());
+  manager.AddGroup("canonicalise", Canonicalisation());
+  // When all readers of a gradient exist, and nothing unread hides that a cast is the only one.
+  manager.Add(MakeCleanUpCasts());
+  // After everything that adds ops on activations, so that all get a layout together.
+  manager.Add(MakeAssignLayouts());
+  manager.AddGroup("tidy", Tidying());
+}
+
+absl::Status RunPipeline(ir::Graph& graph, PassContext& context, const PassManagerOptions& options,
+                         std::string* summary) {
+  PassManager manager(options);
+  AddPipeline(manager);
+  const absl::Status status = manager.Run(graph, context);
+  if (summary != nullptr) *summary = manager.Summary();
+  return status;
+}
+
+std::vector<std::string> PassNames() {
+  std::vector<std::string> names;
+  for (const auto& pass : kPasses) names.emplace_back(pass.name);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Pass>> MakePass(const std::string& name) {
+  std::string known;
+  for (const auto& pass : kPasses) {
+    if (name == pass.name) return pass.make();
+    known += (known.empty() ? "" : ", ") + std::string(pass.name);
+  }
+  return NotFound("pass \"", name, "\" is unknown; expected one of ", known);
+}
+
+}  // namespace halftone::passes
