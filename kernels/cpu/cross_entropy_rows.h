@@ -7,8 +7,8 @@ namespace halftone::kernels {
 
 struct RowSums {
   float max = 0;
-  float sum_exp = 0;  // of exp(x - max)
-  float sum = 0;      // of x, for label smoothing
+  double sum_exp = 0;  // of exp(x - max)
+  double sum = 0;      // of x, for label smoothing
 };
 
 struct RowFns {

@@ -31,16 +31,20 @@ RowSums DenseRow(const void* row, int64_t classes) {
   for (int64_t i = 0; i < whole; i += kStep) max = hn::Max(max, LoadVec(x + i));
   float top = hn::GetLane(hn::MaxOfLanes(F32Tag(), max));
   for (int64_t i = whole; i < classes; ++i) top = std::max(top, static_cast<float>(x[i]));
-  V sum_exp = Splat(0), sum = Splat(0);
-  for (int64_t i = 0; i < whole; i += kStep) {
-    const V v = LoadVec(x + i);
-    sum_exp = hn::Add(sum_exp, ExpV(hn::Sub(v, Splat(top))));
-    sum = hn::Add(sum, v);
-  }
   RowSums sums;
   sums.max = top;
-  sums.sum_exp = hn::GetLane(hn::SumOfLanes(F32Tag(), sum_exp));
-  sums.sum = hn::GetLane(hn::SumOfLanes(F32Tag(), sum));
+  // f32 over short blocks, f64 over all: a vocabulary has 10^5 classes.
+  constexpr int64_t kBlock = 64 * kStep;
+  for (int64_t begin = 0; begin < whole; begin += kBlock) {
+    V sum_exp = Splat(0), sum = Splat(0);
+    for (int64_t i = begin; i < std::min(begin + kBlock, whole); i += kStep) {
+      const V v = LoadVec(x + i);
+      sum_exp = hn::Add(sum_exp, ExpV(hn::Sub(v, Splat(top))));
+      sum = hn::Add(sum, v);
+    }
+    sums.sum_exp += hn::GetLane(hn::SumOfLanes(F32Tag(), sum_exp));
+    sums.sum += hn::GetLane(hn::SumOfLanes(F32Tag(), sum));
+  }
   for (int64_t i = whole; i < classes; ++i) {
     const float v = static_cast<float>(x[i]);
     sums.sum_exp += std::exp(v - top);
@@ -90,7 +94,7 @@ struct Layout {
     for (int i = static_cast<int>(axis) + 1; i < shape.rank(); ++i) stride *= shape[i];
     rows = classes == 0 ? 0 : shape.num_elements() / classes;
     size = static_cast<int64_t>(SizeOf(dtype));
-    smoothing = static_cast<float>(node.attrs().GetFloat("label_smoothing"));
+    smoothing = node.attrs().GetFloat("label_smoothing");
     ignore_index = node.attrs().GetInt("ignore_index");
     reduction = node.attrs().GetString("reduction");
   }
@@ -139,7 +143,7 @@ struct Layout {
 
   DType dtype, target_dtype;
   int64_t classes = 0, stride = 1, rows = 0, size = 0, ignore_index = 0;
-  float smoothing = 0;
+  double smoothing = 0;
   std::string reduction;
 };
 
@@ -173,7 +177,9 @@ class CrossEntropyKernel : public Kernel {
     auto* losses = static_cast<float*>(per_row_ ? args.outputs[0] : args.workspace);
     auto* lse = static_cast<float*>(args.outputs[1]);
     ParallelFor(0, l_.rows, kRowGrain, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) losses[r] = Row(args, r, &lse[r]);
+      for (int64_t r = first; r < last; ++r) {
+        losses[r] = static_cast<float>(Row(args, r, &lse[r]));
+      }
     });
     if (per_row_) return;
     double sum = 0;
@@ -184,18 +190,20 @@ class CrossEntropyKernel : public Kernel {
   }
 
  private:
-  float Row(const KernelArgs& args, int64_t r, float* lse) const {
+  // In f64 from the sums on: the loss of a confident row is a small difference.
+  double Row(const KernelArgs& args, int64_t r, float* lse) const {
     const int64_t start = l_.Start(r);
     const RowSums sums =
         l_.stride == 1
             ? fns_.sums(static_cast<const char*>(args.inputs[0]) + start * l_.size, l_.classes)
             : StridedRow(l_, args.inputs[0], start);
-    *lse = sums.max + std::log(sums.sum_exp);
+    const double log_sum = sums.max + std::log(sums.sum_exp);
+    *lse = static_cast<float>(log_sum);
     const int64_t target = l_.Target(args.inputs[1], r);
     if (target == l_.ignore_index) return 0;
-    const float own = *lse - l_.At(args.inputs[0], start + target * l_.stride);
+    const double own = log_sum - l_.At(args.inputs[0], start + target * l_.stride);
     if (l_.smoothing == 0) return own;
-    const float uniform = *lse - sums.sum / static_cast<float>(l_.classes);
+    const double uniform = log_sum - sums.sum / static_cast<double>(l_.classes);
     return (1 - l_.smoothing) * own + l_.smoothing * uniform;
   }
 
@@ -228,7 +236,7 @@ class CrossEntropyGradKernel : public Kernel {
     const int64_t start = l_.Start(r);
     const int64_t target = l_.Target(args.inputs[1], r);
     const float lse = static_cast<const float*>(args.inputs[2])[r];
-    const float smooth = l_.smoothing / static_cast<float>(l_.classes);
+    const auto smooth = static_cast<float>(l_.smoothing / static_cast<double>(l_.classes));
     void* grad = args.outputs[0];
     if (target == l_.ignore_index) {
       for (int64_t c = 0; c < l_.classes; ++c) l_.Put(grad, start + c * l_.stride, 0);
@@ -247,7 +255,7 @@ class CrossEntropyGradKernel : public Kernel {
       }
     }
     // The target's element again, so that it too is rounded once.
-    l_.Put(grad, own, scale * (p - smooth - (1 - l_.smoothing)));
+    l_.Put(grad, own, scale * (p - smooth - static_cast<float>(1 - l_.smoothing)));
   }
 
   Layout l_;

@@ -22,25 +22,8 @@ namespace HWY_NAMESPACE {
 using V = F32Vec;
 HWY_INLINE V SetF(float c) { return hn::Set(F32Tag(), c); }
 
-// Calls body(load, store) for whole vectors, then for the tail; load(p) and store(v, p) take array
-// starts.
-template <typename Body>
-HWY_INLINE void ForEachVec(int64_t n, const Body& body) {
-  constexpr int64_t kStep = kLanes;
-  int64_t i = 0;
-  for (; i + kStep <= n; i += kStep) {
-    body([i](const float* p) { return LoadVec(p + i); },
-         [i](V v, float* p) { StoreVec(v, p + i); });
-  }
-  if (i < n) {
-    const size_t rest = n - i;
-    body([i, rest](const float* p) { return LoadPart(p + i, rest); },
-         [i, rest](V v, float* p) { StorePart(v, p + i, rest); });
-  }
-}
-
 void SgdRange(const SgdStep& s, const SgdArrays& a, int64_t n) {
-  ForEachVec(n, [&](auto load, auto store) {
+  ForRow(n, [&](auto load, auto store) {
     V g = hn::Mul(hn::Mul(load(a.grad), SetF(s.inv_scale)), SetF(s.clip));
     const V p = load(a.param);
     if (s.weight_decay != 0) g = hn::Add(g, hn::Mul(SetF(s.weight_decay), p));
@@ -57,7 +40,7 @@ void SgdRange(const SgdStep& s, const SgdArrays& a, int64_t n) {
 }
 
 void AdamRange(const AdamStep& s, const AdamArrays& a, int64_t n) {
-  ForEachVec(n, [&](auto load, auto store) {
+  ForRow(n, [&](auto load, auto store) {
     V g = hn::Mul(hn::Mul(load(a.grad), SetF(s.inv_scale)), SetF(s.clip));
     V p = load(a.param);
     if (s.weight_decay != 0) g = hn::Add(g, hn::Mul(SetF(s.weight_decay), p));
@@ -90,7 +73,7 @@ double StatsRange(const float* g, float inv_scale, int64_t n, bool* finite) {
   const hn::Rebind<double, decltype(dh)> dd;
   auto sum_lo = hn::Zero(dd), sum_hi = hn::Zero(dd);
   bool all_finite = true;
-  ForEachVec(n, [&](auto load, auto) {
+  ForRow(n, [&](auto load, auto) {
     const V v = hn::Mul(load(g), SetF(inv_scale));
     all_finite = all_finite && hn::AllTrue(F32Tag(), hn::IsFinite(v));
     const auto lo = hn::PromoteTo(dd, hn::LowerHalf(dh, v));

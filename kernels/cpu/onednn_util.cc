@@ -1,5 +1,7 @@
 #include "halftone/kernels/cpu/onednn_util.h"
 
+#include <algorithm>
+
 #include "halftone/core/alloc_counter.h"
 #include "halftone/core/cpu_features.h"
 
@@ -105,6 +107,17 @@ class SequenceBuilder::Sequence : public Kernel {
     workspace_bytes_ += AlignUp(desc.get_size());
     return AddSlot(Source::kWorkspace, 0, offset, desc);
   }
+  // Scratchpads share one region: stages run one after another.
+  int AddScratchpad(const dnnl::memory::desc& desc) {
+    scratchpads_.push_back(AddSlot(Source::kWorkspace, 0, 0, desc));
+    scratchpad_bytes_ = std::max(scratchpad_bytes_, AlignUp(desc.get_size()));
+    return scratchpads_.back();
+  }
+  // Behind all temporaries. Call once, at the end.
+  void PlaceScratchpads() {
+    for (int slot : scratchpads_) slots[slot].offset = workspace_bytes_;
+    workspace_bytes_ += scratchpad_bytes_;
+  }
   void AddImplementation(const std::string& name) {
     if (!implementation_.empty()) implementation_ += "+";
     implementation_ += name;
@@ -143,6 +156,8 @@ class SequenceBuilder::Sequence : public Kernel {
 
  private:
   dnnl_stream_t stream_ = Stream().get();
+  std::vector<int> scratchpads_;
+  size_t scratchpad_bytes_ = 0;
 };
 
 SequenceBuilder::SequenceBuilder() : sequence_(std::make_unique<Sequence>()) {}
@@ -163,7 +178,7 @@ void SequenceBuilder::AddReorder(int from, int to) {
   Sequence::Stage stage{dnnl::reorder(pd), {}};
   stage.args = {{DNNL_ARG_FROM, slots[from].memory.get()}, {DNNL_ARG_TO, slots[to].memory.get()}};
   if (pd.scratchpad_desc().get_size() > 0) {
-    const int scratch = Temp(pd.scratchpad_desc());
+    const int scratch = sequence_->AddScratchpad(pd.scratchpad_desc());
     stage.args.push_back({DNNL_ARG_SCRATCHPAD, sequence_->slots[scratch].memory.get()});
   }
   sequence_->stages.push_back(std::move(stage));
@@ -197,7 +212,7 @@ absl::Status SequenceBuilder::Add(const dnnl::primitive_desc_base& desc,
   }
   const dnnl::memory::desc scratchpad = desc.scratchpad_desc();
   if (scratchpad.get_size() > 0) {
-    const int slot = Temp(scratchpad);
+    const int slot = sequence_->AddScratchpad(scratchpad);
     stage.args.push_back({DNNL_ARG_SCRATCHPAD, sequence_->slots[slot].memory.get()});
   }
   sequence_->stages.push_back(std::move(stage));
@@ -207,6 +222,7 @@ absl::Status SequenceBuilder::Add(const dnnl::primitive_desc_base& desc,
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> SequenceBuilder::Build() {
+  sequence_->PlaceScratchpads();
   return std::unique_ptr<Kernel>(std::move(sequence_));
 }
 

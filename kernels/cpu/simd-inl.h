@@ -13,6 +13,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "halftone/core/dtype.h"
@@ -158,6 +159,44 @@ HWY_INLINE void MapVec2(const A* a, const B* b, Y* y, int64_t n, const Fn& f) {
   constexpr int64_t kStep = kLanes;
   for (; i + kStep <= n; i += kStep) StoreVec(f(LoadVec(a + i), LoadVec(b + i)), y + i);
   if (i < n) StorePart(f(LoadPart(a + i, n - i), LoadPart(b + i, n - i)), y + i, n - i);
+}
+
+// Calls step(load, store) over the vectors of a row of n and its tail. load(p) and store(v, p) take
+// array starts.
+template <typename Step>
+HWY_INLINE void ForRow(int64_t n, const Step& step) {
+  constexpr int64_t kStep = kLanes;
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep) {
+    step([i](const auto* p) { return LoadVec(p + i); },
+         [i](F32Vec v, auto* p) { StoreVec(v, p + i); });
+  }
+  if (i >= n) return;
+  const size_t rest = n - i;
+  step([i, rest](const auto* p) { return LoadPart(p + i, rest); },
+       [i, rest](F32Vec v, auto* p) { StorePart(v, p + i, rest); });
+}
+
+HWY_INLINE float SumOf(F32Vec v) { return hn::GetLane(hn::SumOfLanes(F32Tag(), v)); }
+
+// Calls step(load, count) over the vectors of a row of n, where load(p) reads the vector of array
+// p, or in the tail the `count` < kLanes elements left, zeros behind. Calls flush() every 64
+// vectors and at the end: lanes add up short blocks only, which flush adds in f64.
+template <typename Step, typename Flush>
+HWY_INLINE void ForBlocks(int64_t n, const Step& step, const Flush& flush) {
+  constexpr int64_t kStep = kLanes, kBlock = 64 * kStep;
+  const int64_t whole = n / kStep * kStep;
+  for (int64_t begin = 0; begin < whole; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, whole);
+    for (int64_t i = begin; i < end; i += kStep) {
+      step([i](const auto* p) { return LoadVec(p + i); }, static_cast<size_t>(kStep));
+    }
+    flush();
+  }
+  if (whole >= n) return;
+  const size_t rest = n - whole;
+  step([whole, rest](const auto* p) { return LoadPart(p + whole, rest); }, rest);
+  flush();
 }
 
 }  // namespace HWY_NAMESPACE
