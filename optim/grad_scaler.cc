@@ -145,7 +145,7 @@ ir::Attributes GradScaler::ToMarker(const std::string& name, bool automatic) con
   return {{"name", name},
           {"mode", std::string(mode())},
           {"automatic", automatic},
-          {"init_scale", static_cast<double>(state_.scale)},
+          {"init_scale", options_.init_scale},
           {"growth_factor", options_.growth_factor},
           {"backoff_factor", options_.backoff_factor},
           {"growth_interval", options_.growth_interval},

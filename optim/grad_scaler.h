@@ -72,7 +72,8 @@ class GradScaler {
   absl::Status load_state_dict(const StateDict& dict);
 
   // The attributes of the `scaler` marker. An automatic scaler, one the user did not ask for, is
-  // dropped where nothing is f16. The marker starts from state().scale.
+  // dropped where nothing is f16. The graph's variables start fresh; StateTensors has what state()
+  // is.
   ir::Attributes ToMarker(const std::string& name, bool automatic = false) const;
 
   // The scaler's variables in a graph, with the tensors that hold state(); the way to load before
