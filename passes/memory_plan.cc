@@ -37,8 +37,10 @@ class Planner {
  private:
   using ValueId = std::pair<int64_t, int>;
 
-  int StorageOf(ir::Value v) const {
-    int s = storage_of_.at({v.node->id(), v.index});
+  int StorageOf(ir::Value v) const { return Root(storage_of_.at({v.node->id(), v.index})); }
+
+  // The storage that `s` has been merged into, or `s`.
+  int Root(int s) const {
     while (storages_[s].merged_into >= 0) s = storages_[s].merged_into;
     return s;
   }
@@ -245,7 +247,8 @@ class Planner {
   }
 
   void MakeCommitCopies() {
-    for (const auto& [variable, s] : commits_to_copy_) {
+    for (const auto& [variable, storage] : commits_to_copy_) {
+      const int s = Root(storage);  // it may have been merged since
       const Slot& from = storages_[s].slot;
       const bool is_variable = from.space == Slot::Space::kVariable;
       if (is_variable && from.index == variable) continue;  // the old value again
