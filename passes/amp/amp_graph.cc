@@ -37,7 +37,11 @@ bool IsMainOutput(const ir::Node& node, int port) {
   return IsFloat(node.output_type(port).dtype) && !Contains(node.op().amp.keep_f32_outputs, port);
 }
 
+bool IsGradientMarker(const ir::Node& node) { return node.op().name == "gradient"; }
+
 bool IsLoweredValue(ir::Value value) {
+  // A gradient has the dtype of what it is a gradient of.
+  if (IsGradientMarker(*value.node)) return IsLoweredValue(value.node->input(value.index + 1));
   const ir::AmpDecision& amp = value.node->amp;
   return amp.decided && IsLow(amp.dtype) && value.dtype() == amp.dtype &&
          IsMainOutput(*value.node, value.index);

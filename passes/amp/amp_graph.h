@@ -70,6 +70,8 @@ bool IsVariable(const ir::Node& node);
 bool IsCast(const ir::Node& node);
 // Whether insert-amp-casts made it.
 bool IsAmpCast(const ir::Node& node);
+// gradient(y, x...) -> dx...: the one marker with values on the differentiated path as operands.
+bool IsGradientMarker(const ir::Node& node);
 // The `amp` marker, or null.
 ir::Node* FindAmpMarker(const ir::Graph& graph);
 

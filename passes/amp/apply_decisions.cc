@@ -40,14 +40,20 @@ class Applier {
       ir::Value wanted = value;
       if (low && IsMainInput(node, port)) {
         wanted = Cast(value, node.amp.dtype);
-      } else if (!IsCast(node)) {  // a user's cast reads whatever there is
+      } else if (!ReadsAsIs(node, port)) {
         wanted = Raised(value);
       }
       node.set_input(port, wanted);
       changed |= wanted != value;
     }
     // A node that was 16-bit in an earlier run may have no cast to tell.
-    return node.amp.decided || changed ? Infer(node) : absl::OkStatus();
+    return node.amp.decided || IsGradientMarker(node) || changed ? Infer(node) : absl::OkStatus();
+  }
+
+  // A user's cast takes whatever there is; a value differentiated by must stay the one on the path,
+  // which a cast of it is not.
+  static bool ReadsAsIs(const ir::Node& node, int port) {
+    return IsCast(node) || (IsGradientMarker(node) && port > 0);
   }
 
   absl::Status Infer(ir::Node& node) {

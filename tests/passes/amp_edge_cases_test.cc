@@ -223,6 +223,27 @@ TEST(AmpEdgeCases, EmptyTensors) {
   EXPECT_EQ(run.dtype("a"), "f32");
 }
 
+TEST(AmpEdgeCases, AGradientByALowValueIsOnThePath) {
+  const std::string text = AmpText("dtype=bf16", R"(
+    %m = matmul(%x, %w)
+    %t = tanh(%m)
+    %n = matmul(%t, %v)
+    %l = sum(%n) {axes=[]}
+    %dt, %dw = gradient(%l, %t, %w)
+    %e = exp(%dt)
+    return %dt, %dw, %e)");
+  AmpRun run = Amp(text);
+  const ir::Node& marker = run.node("dt");
+  EXPECT_EQ(marker.input(1), run.node("t").output()) << "a cast of it is not on the path";
+  EXPECT_EQ(marker.output_type(0).dtype, DType::kBF16);
+  EXPECT_EQ(marker.output_type(1).dtype, DType::kF32);
+  EXPECT_THAT(run.casts(), Contains("%dt -> f32"));
+  EXPECT_EQ(run.dtype("e"), "f32");
+  const auto once = Wiring(*run.graph);
+  EXPECT_FALSE(*RunPass(*passes::MakeInsertAmpCasts(), &run));
+  EXPECT_EQ(Wiring(*run.graph), once);
+}
+
 TEST(AmpEdgeCases, StateCarriedAcrossStepsStaysF32) {
   AmpRun run = Amp(AmpText("dtype=f16", R"(
     %m = matmul(%x, %w)
