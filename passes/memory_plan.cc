@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "halftone/graph/ir/in_place.h"
 #include "halftone/passes/arena_packing.h"
 #include "halftone/passes/rewrite.h"
 #include "halftone/passes/storage_alias.h"
@@ -184,9 +185,7 @@ class Planner {
   }
 
   bool MayShare(const ir::Node& node, const ir::InPlacePair& pair) const {
-    const ir::ValueType& in = node.input_type(pair.input);
-    const ir::ValueType& out = node.output_type(pair.output);
-    if (in.num_bytes() != out.num_bytes() || in.layout != out.layout) return false;
+    if (!ir::FitsInPlace(node.input_type(pair.input), node.output_type(pair.output))) return false;
     const int operand = StorageOf(node.input(pair.input));
     for (int port = 0; port < node.num_inputs(); ++port) {
       if (port != pair.input && StorageOf(node.input(port)) == operand) return false;

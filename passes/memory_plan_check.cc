@@ -5,6 +5,7 @@
 #include <set>
 
 #include "halftone/core/allocator.h"
+#include "halftone/graph/ir/in_place.h"
 #include "halftone/passes/rewrite.h"
 #include "halftone/passes/storage_alias.h"
 
@@ -229,7 +230,8 @@ class Checker {
       const Slot& read = SlotOf(node.input(port));
       if (!Overlap(written, read)) continue;
       const bool allowed = std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
-        return pair.input == port && pair.output == output;
+        return pair.input == port && pair.output == output &&
+               ir::FitsInPlace(node.input_type(port), node.output_type(output));
       });
       if (!allowed || !(read == written) || ++overlapping > 1) {
         return Internal("writes output ", output, " over operand ", port);

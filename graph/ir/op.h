@@ -117,8 +117,8 @@ struct LayoutTrait {
   std::vector<int> channels_last_outputs;
 };
 
-// Output `output` may be written over input `input` when nothing else reads that input later; types
-// must be equal in bytes.
+// Output `output` may be written over input `input` when nothing else reads that input later; for
+// types that fit (in_place.h).
 struct InPlacePair {
   int input;
   int output;
