@@ -10,6 +10,7 @@
 #include "halftone/core/tensor.h"
 #include "halftone/core/threads.h"
 #include "halftone/graph/nn/activations.h"
+#include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/conv.h"
 #include "halftone/graph/nn/dropout.h"
 #include "halftone/graph/nn/embedding.h"

@@ -21,7 +21,9 @@ class UpdateScalers : public Pass {
     std::vector<ir::Value> flags;
     for (const ir::Node* scaler : scalers) {
       HT_RETURN_IF_ERROR(AddUpdate(*scaler));
-      flags.insert(flags.end(), scaler->inputs().begin(), scaler->inputs().end());
+      if (!scaler->attrs().GetBool("update_buffers_on_skip")) {
+        flags.insert(flags.end(), scaler->inputs().begin(), scaler->inputs().end());
+      }
       ++context.stats["scalers"];
     }
     if (!flags.empty()) HT_RETURN_IF_ERROR(GuardBuffers(graph, *scalers[0], flags, context));

@@ -87,6 +87,8 @@ class Graph {
   // Gives parameters and buffers that have no value yet their initial one, by config.seed.
   absl::Status initialize();
 
+  // The scaler of set_grad_scaler, or the one made for f16; its scale() is 1 while there is none.
+  ScalerHandle grad_scaler();
   // Whether the last training step was skipped by any optimizer.
   bool last_step_skipped() const;
   // The first parameter whose gradient was not finite in the last training step; "" if none.

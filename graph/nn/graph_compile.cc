@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(Graph& graph,
                                                               absl::Span<const Tensor> in,
                                                               size_t* num_outputs) {
   HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(graph.config));
-  if (low == DType::kF16 && info.default_scaler.empty() && training) {
+  if (low == DType::kF16 && scalers.empty() && training) {
     // f16 gradients vanish without one; a pass drops it where nothing is f16.
     graph.set_grad_scaler(amp::GradScaler());
     scalers.back().automatic = true;
@@ -74,21 +74,23 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(Graph& graph,
     builder.Root("amp", {}, policy.ToMarker());
   }
   if (training && trace.has_backward()) {
-    EmitScalers(builder);
-    EmitOptimizers(builder);
+    EmitScalers(graph.config, builder);
+    EmitOptimizers(graph.config, builder);
   }
   HT_RETURN_IF_ERROR(builder.status());
   return traced;
 }
 
-void Graph::Impl::EmitScalers(ir::Builder& builder) {
+void Graph::Impl::EmitScalers(const GraphConfig& config, ir::Builder& builder) {
   for (const ScalerEntry& entry : scalers) {
+    ir::Attributes attrs = entry.scaler.ToMarker(entry.name, entry.automatic);
+    attrs.Set("update_buffers_on_skip", config.update_buffers_on_skip);
     builder.NameNext(entry.name);
-    builder.Root("scaler", {}, entry.scaler.ToMarker(entry.name, entry.automatic));
+    builder.Root("scaler", {}, std::move(attrs));
   }
 }
 
-void Graph::Impl::EmitOptimizers(ir::Builder& builder) {
+void Graph::Impl::EmitOptimizers(const GraphConfig& config, ir::Builder& builder) {
   for (const OptimizerEntry& entry : optimizers) {
     optim::Optimizer optimizer = entry.optimizer;
     std::string& scaler = optimizer.mutable_step_options().scaler;
@@ -101,7 +103,9 @@ void Graph::Impl::EmitOptimizers(ir::Builder& builder) {
     const std::vector<ir::Expr> results =
         builder.Make("optimizer", {}, optimizer.ToMarker(entry.name, entry.parameter_names));
     if (!builder.status().ok()) return;
-    builder.graph().outputs().push_back({entry.name + ".grad_norm", results[0].value()});
+    if (config.track_grad_norm) {
+      builder.graph().outputs().push_back({entry.name + ".grad_norm", results[0].value()});
+    }
     builder.graph().outputs().push_back({entry.name + ".applied", results[1].value()});
   }
 }
@@ -132,7 +136,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   if (has_optimizers) {
     size_t i = step->num_outputs;
     for (OptimizerEntry& entry : optimizers) {
-      step->out[i++] = &entry.last.grad_norm;
+      if (graph.config.track_grad_norm) step->out[i++] = &entry.last.grad_norm;
       step->out[i++] = &entry.last.applied;
     }
   }

@@ -93,8 +93,8 @@ struct Graph::Impl {
   // The low dtype to compile for; nullopt: none, f32 throughout.
   absl::StatusOr<std::optional<DType>> LowType(const GraphConfig& config);
   void AddNote(std::string note);
-  void EmitScalers(ir::Builder& builder);
-  void EmitOptimizers(ir::Builder& builder);
+  void EmitScalers(const GraphConfig& config, ir::Builder& builder);
+  void EmitOptimizers(const GraphConfig& config, ir::Builder& builder);
   absl::Status Execute(CompiledStep& step);
   absl::Status CheckSkips() const;
   // Name of the first parameter with a non-finite gradient in the last training step.

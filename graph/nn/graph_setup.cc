@@ -130,6 +130,8 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
   return ScalerHandle(this, name);
 }
 
+ScalerHandle Graph::grad_scaler() { return ScalerHandle(this, impl_->info.default_scaler); }
+
 ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler) {
   if (!impl_->info.default_scaler.empty()) {
     impl_->Fail(absl::AlreadyExistsError(

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "halftone/core/philox.h"
+#include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/module.h"
 
 namespace halftone::nn::internal {
@@ -138,6 +139,14 @@ void Trace::Leave() {
 void Trace::ApplyFrame() {
   builder_.set_scope(frames_.back().scope);
   builder_.set_amp_request(frames_.back().amp_request);
+}
+
+AmpScope::AmpScope(int8_t request) : trace_(Trace::Current()) {
+  if (trace_ != nullptr) trace_->EnterAmp(request);
+}
+
+AmpScope::~AmpScope() {
+  if (trace_ != nullptr) trace_->Leave();
 }
 
 ModuleScope::ModuleScope(const Module& module, Loc loc) : trace_(Trace::Current()) {

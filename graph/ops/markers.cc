@@ -196,17 +196,19 @@ void RegisterScalerMarker(ir::OpRegistry& registry) {
                "[] one for each optimizer",
                /*optional=*/false,
                /*variadic=*/true}};
-  r.attrs = {StringAttr("name", "scaler0", "prefix of its state variables"),
-             StringAttr("mode", "dynamic", "\"dynamic\", \"static\" or \"disabled\""),
-             Optional("automatic", false, "made by the framework: dropped where f16 is not in use"),
-             Optional("init_scale", 65536.0, "first scale"),
-             Optional("growth_factor", 2.0, "above 1"),
-             Optional("backoff_factor", 0.5, "between 0 and 1"),
-             Optional("growth_interval", int64_t{2000}, "finite steps per growth"),
-             Optional("min_scale", 1.0, "backoff stops here"),
-             Optional("max_scale", MaxFinite(DType::kF32), "a growth beyond it is dropped"),
-             Optional("hysteresis", int64_t{1}, "steps in a row that must fail before backoff"),
-             Optional("max_consecutive_skips", int64_t{0}, "then the call is an error; 0: never")};
+  r.attrs = {
+      StringAttr("name", "scaler0", "prefix of its state variables"),
+      StringAttr("mode", "dynamic", "\"dynamic\", \"static\" or \"disabled\""),
+      Optional("automatic", false, "made by the framework: dropped where f16 is not in use"),
+      Optional("init_scale", 65536.0, "first scale"),
+      Optional("growth_factor", 2.0, "above 1"),
+      Optional("backoff_factor", 0.5, "between 0 and 1"),
+      Optional("growth_interval", int64_t{2000}, "finite steps per growth"),
+      Optional("min_scale", 1.0, "backoff stops here"),
+      Optional("max_scale", MaxFinite(DType::kF32), "a growth beyond it is dropped"),
+      Optional("hysteresis", int64_t{1}, "steps in a row that must fail before backoff"),
+      Optional("max_consecutive_skips", int64_t{0}, "then the call is an error; 0: never"),
+      Optional("update_buffers_on_skip", false, "whether norm statistics move in a step it skips")};
   r.infer = InferScaler;
   r.has_side_effect = true;
   AddOp(registry, std::move(r));

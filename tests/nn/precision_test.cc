@@ -1,0 +1,181 @@
+// Mixed precision as a user of nn::Graph asks for it. On the reference device, which has a kernel
+// of every dtype, so that decisions do not depend on the processor.
+#include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/tensors.h"
+
+namespace halftone::nn {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Dtypes of the compiled nodes of op `op`, in order.
+std::vector<DType> DTypesOf(const Graph& graph, const std::string& op) {
+  std::vector<DType> dtypes;
+  for (const auto& node : graph.compiled_graph()->nodes()) {
+    if (node->op().name == op) dtypes.push_back(node->output_type().dtype);
+  }
+  return dtypes;
+}
+
+class TwoLayers : public FnGraph {
+ public:
+  TwoLayers()
+      : FnGraph([this](const Values& in) -> Values {
+          const Value h = relu(body(in[0]));
+          return {head(h)};
+        }),
+        body(64, 64),
+        head(64, 64) {
+    add_module("body", body);
+    add_module("head", head);
+    to(Device::Reference());
+  }
+  Linear body, head;
+};
+
+const Tensor& Input() {
+  static const auto* const x = new Tensor(testing::RandomTensor(DType::kF32, {64, 64}, 1));
+  return *x;
+}
+
+TEST(EnableAmp, LowersLinearLayersAndKeepsOutputTypes) {
+  for (const DType low : {DType::kF16, DType::kBF16}) {
+    TwoLayers graph;
+    graph.config.enable_amp(true, {.dtype = low});
+    const std::vector<Tensor> out = Call(graph, {Input()});
+    EXPECT_THAT(DTypesOf(graph, "linear"), ElementsAre(low, low));
+    EXPECT_EQ(out.at(0).dtype(), DType::kF32);
+    EXPECT_THAT(graph.amp_summary(), HasSubstr("3 of 3 nodes in 16 bit"));
+    EXPECT_THAT(graph.amp_table(), HasSubstr("head/linear_1"));
+  }
+}
+
+TEST(EnableAmp, LowOutputs) {
+  TwoLayers graph;
+  graph.config.enable_amp(true, {.dtype = DType::kBF16});
+  graph.config.amp_low_outputs = true;
+  EXPECT_EQ(Call(graph, {Input()}).at(0).dtype(), DType::kBF16);
+}
+
+TEST(EnableAmp, OffIsF32) {
+  TwoLayers graph;
+  Call(graph, {Input()});
+  EXPECT_THAT(DTypesOf(graph, "linear"), ElementsAre(DType::kF32, DType::kF32));
+  EXPECT_THAT(DTypesOf(graph, "cast"), ElementsAre());
+}
+
+TEST(EnableAmp, DeviceWithoutALowTypeSaysSo) {
+  TwoLayers graph;
+  graph.config.enable_amp(true);
+  Call(graph, {Input()});
+  EXPECT_THAT(graph.notes(),
+              ElementsAre("amp: f32 throughout: the reference device is for checking, not for "
+                          "speed"));
+}
+
+TEST(UserWishes, PatternsModulesAndScopes) {
+  TwoLayers pattern;
+  pattern.config.enable_amp(true, {.dtype = DType::kBF16, .deny = {"head/*"}});
+  Call(pattern, {Input()});
+  EXPECT_THAT(DTypesOf(pattern, "linear"), ElementsAre(DType::kBF16, DType::kF32));
+
+  TwoLayers module;
+  module.head.keep_fp32();
+  module.config.enable_amp(true, {.dtype = DType::kBF16});
+  Call(module, {Input()});
+  EXPECT_THAT(DTypesOf(module, "linear"), ElementsAre(DType::kBF16, DType::kF32));
+
+  TwoLayers scope;
+  scope.fn = [&](const Values& in) -> Values {
+    Value h;
+    {
+      KeepFp32 keep;
+      h = relu(scope.body(in[0]));
+    }
+    return {scope.head(h)};
+  };
+  scope.config.enable_amp(true, {.dtype = DType::kBF16});
+  Call(scope, {Input()});
+  EXPECT_THAT(DTypesOf(scope, "linear"), ElementsAre(DType::kF32, DType::kBF16));
+
+  // exp alone is denied.
+  FnGraph allowed([](const Values& in) -> Values {
+    AllowLow allow;
+    return {exp(in[0])};
+  });
+  allowed.to(Device::Reference());
+  allowed.config.enable_amp(true, {.dtype = DType::kBF16});
+  Call(allowed, {Input()});
+  EXPECT_THAT(DTypesOf(allowed, "exp"), ElementsAre(DType::kBF16));
+}
+
+TEST(UserWishes, PatternThatMatchesNothingIsAnError) {
+  TwoLayers graph;
+  graph.config.enable_amp(true, {.dtype = DType::kBF16, .deny = {"haed/*"}});
+  const absl::Status status = CallStatus(graph, {Input()});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(status), HasSubstr("haed/*"));
+}
+
+TEST(AutomaticScaler, IsMadeForF16AndDroppedForBf16) {
+  for (const DType low : {DType::kF16, DType::kBF16}) {
+    TwoLayers graph;
+    graph.fn = [&](const Values& in) -> Values {
+      const Value loss = mean(graph.head(relu(graph.body(in[0]))));
+      loss.backward();
+      return {loss};
+    };
+    graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
+    graph.config.enable_amp(true, {.dtype = low});
+    Call(graph, {Input()});
+    const auto state = graph.state_dict();
+    ASSERT_TRUE(state.ok());
+    EXPECT_EQ(state->count("scaler0.scale"), low == DType::kF16 ? 1u : 0u);
+    EXPECT_EQ(graph.grad_scaler().scale(), low == DType::kF16 ? 65536 : 1);
+  }
+}
+
+TEST(SkippedSteps, BuffersStayUnlessAskedOtherwise) {
+  for (const bool update : {false, true}) {
+    BatchNorm2d norm(1);
+    Parameter w(Shape{}, {ir::Initializer::Kind::kConstant, 1, 0});
+    FnGraph graph([&](const Values& in) -> Values {
+      norm(in[0]);
+      const Value loss = w * in[1];
+      loss.backward();
+      return {loss};
+    });
+    graph.add_module("norm", norm);
+    graph.add_parameter("w", w);
+    graph.add_optimizer(optim::SGD({w.storage()}));
+    graph.set_grad_scaler(amp::GradScaler());
+    graph.config.update_buffers_on_skip = update;
+    Call(graph, {F32({2, 1}, {1, 3}), F32({}, {INFINITY})});
+    EXPECT_TRUE(graph.last_step_skipped());
+    EXPECT_EQ(norm.num_batches_tracked.value().item(), update ? 1 : 0);
+    EXPECT_NEAR(norm.running_mean.value().item(), update ? 0.2 : 0, 1e-6);
+    Call(graph, {F32({2, 1}, {1, 3}), F32({}, {1})});
+    EXPECT_EQ(norm.num_batches_tracked.value().item(), update ? 2 : 1);
+  }
+}
+
+TEST(GradNorm, TrackingIsOptional) {
+  Parameter w(Shape{}, {ir::Initializer::Kind::kConstant, 1, 0});
+  FnGraph graph([&](const Values& in) -> Values {
+    const Value loss = w * in[0];
+    loss.backward();
+    return {loss};
+  });
+  graph.add_parameter("w", w);
+  OptimizerHandle optimizer = graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 1}));
+  graph.config.track_grad_norm = false;
+  Call(graph, {F32({}, {3})});
+  EXPECT_EQ(w.value().item(), -2);
+  EXPECT_EQ(optimizer.grad_norm(), 0);
+  EXPECT_THAT(graph.compiled_text(), Not(HasSubstr("grad_stats")));
+}
+
+}  // namespace
+}  // namespace halftone::nn
