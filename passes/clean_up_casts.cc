@@ -88,7 +88,9 @@ class CleanUpCasts : public Pass {
     std::vector<ir::Node*> absorbed;
     for (ir::Node* node : Snapshot(graph)) {
       if (!IsCast(*node) || node->output_type().dtype != DType::kF32) continue;
-      if (node->provenance.pass.empty()) continue;
+      // Only gradients: a value of the forward pass is rounded to 16 bit for all its readers, the
+      // f32 ones too, as the user's graph under mixed precision says (case A09).
+      if (node->provenance.pass != "autodiff") continue;
       const ir::Value x = node->input(0);
       if (uses.uses(x).size() != 1 || uses.is_output(x) || !CanWriteF32(*x.node)) continue;
       x.node->mutable_attrs().Set("out", std::string("f32"));
