@@ -2,6 +2,7 @@
 
 #include "halftone/passes/amp/apply_decisions.h"
 #include "halftone/passes/amp/island_cost.h"
+#include "halftone/passes/verify_amp_dtypes.h"
 
 namespace halftone::passes {
 namespace {
@@ -41,7 +42,8 @@ class TrimAmpIslands : public Pass {
       ++context.stats["trimmed_nodes"];
     }
     TurnObserversBack(view);
-    return ApplyDecisions(graph, policy.low_outputs).status();
+    HT_RETURN_IF_ERROR(ApplyDecisions(graph, policy.low_outputs).status());
+    return VerifyAmpDTypes(graph);
   }
 
   // An observer that no longer finds 16-bit inputs must not cause casts.

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/runtime/executable.h"
+#include "halftone/graph/runtime/variable_store.h"
 
 namespace halftone::testing {
 
@@ -27,8 +29,8 @@ class StepRunner {
                                  const std::string& target = "cpu-avx512bf16");
 
   // One step: outputs by name (by position, "0", "1", where they have none); then the commits are
-  // applied. Inputs by name. Errors: NotFound for a missing input, those of the kernels; then no
-  // variable changes.
+  // applied. Inputs by name. Errors: NotFound for a missing input, those of the kernels, Internal
+  // where the two runs disagree; then no variable changes.
   absl::StatusOr<TensorMap> Step(const TensorMap& inputs = {});
   TensorMap StepOrDie(const TensorMap& inputs = {});
 
@@ -38,11 +40,24 @@ class StepRunner {
   // The single element of a variable.
   double at(const std::string& variable) const;
 
+  // The graph that the reference kernels run.
   const ir::Graph& graph() const { return *graph_; }
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  // What one run makes of the state.
+  struct Result {
+    TensorMap outputs;
+    TensorMap committed;
+  };
+  absl::Status CompileForCpu(std::unique_ptr<ir::Graph> graph);
+  absl::StatusOr<Result> RunReference(const TensorMap& inputs);
+  absl::StatusOr<Result> RunCpu(const TensorMap& inputs);
+  absl::Status Compare(const TensorMap& reference, const TensorMap& cpu) const;
+
   std::unique_ptr<ir::Graph> graph_;
+  std::unique_ptr<runtime::VariableStore> store_;
+  std::unique_ptr<runtime::Executable> executable_;
   TensorMap state_;
   std::vector<std::string> notes_;
   uint64_t run_count_ = 0;
