@@ -59,9 +59,8 @@ class WeightedLoss {
     kernel_->Run({input_data.data(), output_data.data(), workspace_->data(), &state});
     double loss = 0;
     for (const auto& [output, weights] : weights_) {
-      for (int64_t i = 0; i < weights.num_elements(); ++i) {
-        loss += weights.at(i) * outputs_[output].at(i);
-      }
+      const Tensor y = Plain(output);
+      for (int64_t i = 0; i < weights.num_elements(); ++i) loss += weights.at(i) * y.at(i);
     }
     return loss;
   }
@@ -79,6 +78,11 @@ class WeightedLoss {
   }
 
  private:
+  Tensor Plain(int output) const {
+    const ir::ValueType& type = node_.output_type(output);
+    return Relaid(outputs_[output], type, {type.dtype, type.shape});
+  }
+
   const ir::Node& node_;
   std::vector<std::pair<int, Tensor>> weights_;
   std::unique_ptr<kernels::Kernel> kernel_;
