@@ -9,11 +9,6 @@
 namespace halftone::passes {
 namespace {
 
-int64_t RoundUp(int64_t bytes) {
-  constexpr auto kAlignment = static_cast<int64_t>(kBufferAlignment);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 // Where `bytes` fit between `taken`, which is sorted by offset and may overlap itself.
 int64_t TightestGap(const std::vector<std::pair<int64_t, int64_t>>& taken, int64_t bytes) {
   int64_t best = -1;
@@ -41,17 +36,23 @@ Packing PackInOrder(const std::vector<Lifetime>& buffers, const std::vector<size
     taken.clear();
     for (size_t j : placed) {
       if (buffers[j].last < buffer.first || buffer.last < buffers[j].first) continue;
-      taken.emplace_back(packing.offsets[j], packing.offsets[j] + RoundUp(buffers[j].bytes));
+      taken.emplace_back(packing.offsets[j], packing.offsets[j] + AlignedBytes(buffers[j].bytes));
     }
     std::sort(taken.begin(), taken.end());
-    packing.offsets[i] = TightestGap(taken, RoundUp(buffer.bytes));
-    packing.arena_bytes = std::max(packing.arena_bytes, packing.offsets[i] + RoundUp(buffer.bytes));
+    packing.offsets[i] = TightestGap(taken, AlignedBytes(buffer.bytes));
+    packing.arena_bytes =
+        std::max(packing.arena_bytes, packing.offsets[i] + AlignedBytes(buffer.bytes));
     placed.push_back(i);
   }
   return packing;
 }
 
 }  // namespace
+
+int64_t AlignedBytes(int64_t bytes) {
+  constexpr auto kAlignment = static_cast<int64_t>(kBufferAlignment);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 Packing PackArena(const std::vector<Lifetime>& buffers) {
   std::vector<size_t> order(buffers.size());

@@ -6,6 +6,9 @@
 
 namespace halftone::passes {
 
+// `bytes` rounded up to what a buffer takes in an arena: whole multiples of kBufferAlignment.
+int64_t AlignedBytes(int64_t bytes);
+
 // A buffer that holds its bytes from step `first` to step `last`, both included.
 struct Lifetime {
   int64_t bytes = 0;

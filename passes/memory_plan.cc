@@ -220,14 +220,14 @@ class Planner {
     std::vector<int64_t*> offsets;
     for (Storage& storage : storages_) {
       if (storage.fixed) continue;
-      plan_.unshared_bytes += storage.slot.bytes;
+      plan_.unshared_bytes += AlignedBytes(storage.slot.bytes);
       if (storage.merged_into >= 0) continue;
       lifetimes.push_back({storage.slot.bytes, storage.first, storage.last});
       offsets.push_back(&storage.slot.offset);
     }
     for (int p = 0; p < end_; ++p) {
       NodePlan& plan = plan_.nodes[p];
-      plan_.unshared_bytes += plan.workspace_bytes;
+      plan_.unshared_bytes += AlignedBytes(plan.workspace_bytes);
       lifetimes.push_back({plan.workspace_bytes, p, p});
       offsets.push_back(&plan.workspace_offset);
     }
