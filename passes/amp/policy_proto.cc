@@ -1,0 +1,61 @@
+#include "halftone/passes/amp/policy_proto.h"
+
+#include "halftone/proto/amp_policy.pb.h"
+
+namespace halftone::amp {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+constexpr size_t kMaxEntry = 256;
+
+using Entries = google::protobuf::RepeatedPtrField<std::string>;
+
+absl::Status ReadEntries(const char* list, const Entries& from, std::vector<std::string>* to) {
+  for (const std::string& entry : from) {
+    if (entry.empty() || entry.size() > kMaxEntry) {
+      return InvalidArgument("amp policy: an entry of ", list, " has ", entry.size(),
+                             " bytes; expected 1 to ", kMaxEntry);
+    }
+    to->push_back(entry);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ToProtoBytes(const Policy& policy) {
+  AmpPolicyProto proto;
+  proto.set_version(kVersion);
+  if (policy.dtype) proto.set_dtype(Name(*policy.dtype));
+  for (const std::string& entry : policy.allow) proto.add_allow(entry);
+  for (const std::string& entry : policy.infer) proto.add_infer(entry);
+  for (const std::string& entry : policy.clear) proto.add_clear(entry);
+  for (const std::string& entry : policy.deny) proto.add_deny(entry);
+  proto.set_low_outputs(policy.low_outputs);
+  proto.set_no_trim(!policy.trim);
+  return proto.SerializeAsString();
+}
+
+absl::StatusOr<Policy> PolicyFromProtoBytes(const std::string& bytes) {
+  AmpPolicyProto proto;
+  if (!proto.ParseFromString(bytes)) return DataLoss("amp policy: not an AmpPolicyProto");
+  if (proto.version() != kVersion) {
+    return InvalidArgument("amp policy: version ", proto.version(), "; expected ", kVersion);
+  }
+  Policy policy;
+  if (!proto.dtype().empty()) {
+    policy.dtype = ParseDType(proto.dtype());
+    if (!policy.dtype || !IsLow(*policy.dtype)) {
+      return InvalidArgument("amp policy: dtype is \"", proto.dtype(), "\"; expected f16 or bf16");
+    }
+  }
+  HT_RETURN_IF_ERROR(ReadEntries("allow", proto.allow(), &policy.allow));
+  HT_RETURN_IF_ERROR(ReadEntries("infer", proto.infer(), &policy.infer));
+  HT_RETURN_IF_ERROR(ReadEntries("clear", proto.clear(), &policy.clear));
+  HT_RETURN_IF_ERROR(ReadEntries("deny", proto.deny(), &policy.deny));
+  policy.low_outputs = proto.low_outputs();
+  policy.trim = !proto.no_trim();
+  return policy;
+}
+
+}  // namespace halftone::amp

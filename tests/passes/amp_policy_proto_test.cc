@@ -1,0 +1,39 @@
+// The stored form of a policy.
+#include <gtest/gtest.h>
+
+#include "halftone/passes/amp/policy_proto.h"
+namespace halftone::testing {
+namespace {
+
+using amp::Policy;
+
+TEST(AmpPolicyProto, RoundTripsAndDefaultsAreAbsent) {
+  Policy policy;
+  EXPECT_EQ(*amp::PolicyFromProtoBytes(amp::ToProtoBytes(policy)), policy);
+  EXPECT_EQ(amp::ToProtoBytes(policy).size(), 2u) << "the version alone";
+  policy.dtype = DType::kBF16;
+  policy.allow = {"exp"};
+  policy.infer = {"log", "sqrt"};
+  policy.clear = {"conv2d[groups=2]"};
+  policy.deny = {"head/*"};
+  policy.low_outputs = true;
+  policy.trim = false;
+  EXPECT_EQ(*amp::PolicyFromProtoBytes(amp::ToProtoBytes(policy)), policy);
+}
+
+TEST(AmpPolicyProto, RefusesWhatIsNoPolicy) {
+  auto error = [](const std::string& bytes) { return amp::PolicyFromProtoBytes(bytes).status(); };
+  EXPECT_EQ(error("\xff\xff").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Message(error("")), "amp policy: version 0; expected 1");
+  // Fields by hand: number and wire type, length, bytes.
+  const std::string version("\x08\x01", 2);
+  EXPECT_EQ(Message(error(version + "\x12\x03" + "f32")),
+            "amp policy: dtype is \"f32\"; expected f16 or bf16");
+  const std::string empty_deny = version + std::string("\x32\0", 2);
+  EXPECT_EQ(Message(error(empty_deny)),
+            "amp policy: an entry of deny has 0 bytes; expected 1 to 256");
+  EXPECT_EQ(error(empty_deny).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace halftone::testing
