@@ -12,7 +12,7 @@ namespace halftone::testing {
 namespace {
 
 std::vector<double> RecordedLosses(const std::string& workload) {
-  std::ifstream file(std::string(HALFTONE_SOURCE_DIR) + "/tests/parity/torch_losses.txt");
+  std::ifstream file(Concat(HALFTONE_SOURCE_DIR, "/tests/parity/torch_losses.txt"));
   std::vector<double> losses;
   std::string line, name;
   while (std::getline(file, line)) {
