@@ -25,9 +25,12 @@ set(CMAKE_SHARED_LINKER_FLAGS_SANITIZE "")
 # do it inside functions compiled for AVX2), no -ffast-math, no -march.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
                     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
-# False reports of g++ 12 inside std::string; AddressSanitizer looks for the real ones.
+# False reports of g++ 12 inside std::string and absl::InlinedVector; the sanitizers look for the real
+# ones.
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
-                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds>)
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds>
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 if(HALFTONE_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
