@@ -244,7 +244,7 @@ class GradStatsKernel : public Kernel {
   }
 
  private:
-  static constexpr int64_t kBlock = 32768;
+  static constexpr int64_t kBlock = 8192;
   struct Block {
     int port;
     int64_t begin, count;
