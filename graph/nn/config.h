@@ -28,9 +28,9 @@ class GraphConfig {
   bool amp_low_outputs = false;
   // Whether norm statistics and other buffers move in a step that a grad scaler skips.
   bool update_buffers_on_skip = false;
-  // Whether OptimizerHandle::grad_norm works. Reads every gradient once more where neither a grad
-  // scaler nor clipping does so anyway.
-  bool track_grad_norm = true;
+  // Whether OptimizerHandle::grad_norm works also for optimizers without grad scaler and clipping,
+  // at the price of reading every gradient once more. With either of them it always works.
+  bool track_grad_norm = false;
   // Rules initial values and random masks.
   uint64_t seed = 0;
   // Input signatures whose executables are kept; the least recently used goes first. Values under 1

@@ -80,6 +80,10 @@ const ir::Graph* Graph::compiled_graph() const {
   return impl_->cache.empty() ? nullptr : &impl_->cache[0]->executable->graph();
 }
 
+runtime::Executable* Graph::executable() {
+  return impl_->cache.empty() ? nullptr : impl_->cache[0]->executable.get();
+}
+
 std::string Graph::kernel_log() const {
   return impl_->cache.empty() ? "" : impl_->cache[0]->executable->kernel_log();
 }

@@ -16,6 +16,10 @@
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
 
+namespace halftone::runtime {
+class Executable;
+}
+
 namespace halftone::nn {
 
 using StateDict = runtime::StateDict;
@@ -101,6 +105,9 @@ class Graph {
   std::string traced_text() const;
   std::string compiled_text() const;
   const ir::Graph* compiled_graph() const;
+  // Of the signature called last, null before; for profiles (Executable::set_profile) and tools.
+  // Valid until the next call with another signature.
+  runtime::Executable* executable();
   // One line per kernel: node, implementation, and which candidates refused why.
   std::string kernel_log() const;
   // "12 of 17 nodes in 16 bit, 5 casts move 3.2 KiB, 1.2 MiB saved", and the table behind it: every

@@ -103,11 +103,19 @@ void Graph::Impl::EmitOptimizers(const GraphConfig& config, ir::Builder& builder
     const std::vector<ir::Expr> results =
         builder.Make("optimizer", {}, optimizer.ToMarker(entry.name, entry.parameter_names));
     if (!builder.status().ok()) return;
-    if (config.track_grad_norm) {
+    if (GivesGradNorm(config, entry)) {
       builder.graph().outputs().push_back({entry.name + ".grad_norm", results[0].value()});
     }
     builder.graph().outputs().push_back({entry.name + ".applied", results[1].value()});
   }
+}
+
+bool Graph::Impl::GivesGradNorm(const GraphConfig& config, const OptimizerEntry& entry) {
+  const optim::StepOptions& options = entry.optimizer.step_options();
+  const ScalerEntry* scaler =
+      FindScaler(options.scaler.empty() ? info.default_scaler : options.scaler);
+  return config.track_grad_norm || options.clip_norm > 0 ||
+         (scaler != nullptr && scaler->scaler.is_enabled());
 }
 
 absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
@@ -136,7 +144,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   if (has_optimizers) {
     size_t i = step->num_outputs;
     for (OptimizerEntry& entry : optimizers) {
-      if (graph.config.track_grad_norm) step->out[i++] = &entry.last.grad_norm;
+      if (GivesGradNorm(graph.config, entry)) step->out[i++] = &entry.last.grad_norm;
       step->out[i++] = &entry.last.applied;
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@ namespace halftone::nn {
 
 // What a run tells about an optimizer; hidden graph outputs are written straight into it.
 struct StepResult {
-  alignas(kBufferAlignment) float grad_norm = 0;
+  alignas(kBufferAlignment) float grad_norm = std::numeric_limits<float>::quiet_NaN();
   alignas(kBufferAlignment) bool applied = true;
 };
 
@@ -95,6 +96,8 @@ struct Graph::Impl {
   void AddNote(std::string note);
   void EmitScalers(const GraphConfig& config, ir::Builder& builder);
   void EmitOptimizers(const GraphConfig& config, ir::Builder& builder);
+  // Whether the step of an optimizer gives its gradient norm.
+  bool GivesGradNorm(const GraphConfig& config, const OptimizerEntry& entry);
   absl::Status Execute(CompiledStep& step);
   absl::Status CheckSkips() const;
   // Name of the first parameter with a non-finite gradient in the last training step.

@@ -106,7 +106,7 @@ int64_t OptimizerHandle::applied_steps() const {
 
 double OptimizerHandle::grad_norm() const {
   const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
-  return entry == nullptr ? 0 : static_cast<double>(entry->last.grad_norm);
+  return entry == nullptr ? std::nan("") : static_cast<double>(entry->last.grad_norm);
 }
 
 bool OptimizerHandle::last_step_skipped() const {

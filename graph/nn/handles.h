@@ -24,7 +24,8 @@ class OptimizerHandle {
   // Steps that were not skipped.
   int64_t applied_steps() const;
   // Global L2 norm of the unscaled, unclipped gradients of the last training step; infinite if they
-  // were not finite, 0 before the first step.
+  // were not finite. NaN before the first step, and where nothing needs it (see
+  // GraphConfig::track_grad_norm).
   double grad_norm() const;
   // Whether the last training step left this optimizer's parameters alone.
   bool last_step_skipped() const;

@@ -1,5 +1,9 @@
 // Mixed precision as a user of nn::Graph asks for it. On the reference device, which has a kernel
 // of every dtype, so that decisions do not depend on the processor.
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
 #include "halftone/tests/nn/fn_graph.h"
 #include "halftone/tests/support/tensors.h"
 
@@ -161,20 +165,54 @@ TEST(SkippedSteps, BuffersStayUnlessAskedOtherwise) {
   }
 }
 
-TEST(GradNorm, TrackingIsOptional) {
-  Parameter w(Shape{}, {ir::Initializer::Kind::kConstant, 1, 0});
-  FnGraph graph([&](const Values& in) -> Values {
-    const Value loss = w * in[0];
-    loss.backward();
-    return {loss};
-  });
-  graph.add_parameter("w", w);
-  OptimizerHandle optimizer = graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 1}));
-  graph.config.track_grad_norm = false;
-  Call(graph, {F32({}, {3})});
-  EXPECT_EQ(w.value().item(), -2);
-  EXPECT_EQ(optimizer.grad_norm(), 0);
-  EXPECT_THAT(graph.compiled_text(), Not(HasSubstr("grad_stats")));
+TEST(GradNorm, IsComputedWhereItIsNeededOrAskedFor) {
+  enum class Need { kNothing, kTracking, kClipping, kScaler };
+  for (const Need need : {Need::kNothing, Need::kTracking, Need::kClipping, Need::kScaler}) {
+    Parameter w(Shape{}, {ir::Initializer::Kind::kConstant, 1, 0});
+    FnGraph graph([&](const Values& in) -> Values {
+      const Value loss = w * in[0];
+      loss.backward();
+      return {loss};
+    });
+    graph.add_parameter("w", w);
+    OptimizerHandle optimizer = graph.add_optimizer(
+        optim::SGD(graph.parameters(), {.lr = 1, .clip_norm = need == Need::kClipping ? 8.0 : 0}));
+    if (need == Need::kScaler) graph.set_grad_scaler(amp::GradScaler());
+    graph.config.track_grad_norm = need == Need::kTracking;
+    EXPECT_TRUE(std::isnan(optimizer.grad_norm()));
+    Call(graph, {F32({}, {3})});
+    EXPECT_EQ(w.value().item(), -2);
+    if (need == Need::kNothing) {
+      EXPECT_TRUE(std::isnan(optimizer.grad_norm()));
+      EXPECT_THAT(graph.compiled_text(), Not(HasSubstr("grad_stats")));
+    } else {
+      EXPECT_EQ(optimizer.grad_norm(), 3);
+    }
+  }
+}
+
+TEST(Dumps, TextAfterEachPass) {
+  const std::filesystem::path dir = std::filesystem::path(::testing::TempDir()) / "nn_dumps";
+  std::filesystem::remove_all(dir);
+  TwoLayers graph;
+  graph.config.enable_amp(true, {.dtype = DType::kBF16});
+  graph.config.dump_dir = dir.string();
+  Call(graph, {Input()});
+  bool found = false;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(dir)) {
+    found = found || file.path().filename().string().find("insert-amp-casts") != std::string::npos;
+  }
+  EXPECT_TRUE(found);
+  EXPECT_TRUE(std::filesystem::exists(dir / "graph_0"));
+  std::filesystem::remove_all(dir);
+
+  // The same by the environment.
+  ASSERT_EQ(setenv("HALFTONE_DUMP", dir.c_str(), 1), 0);
+  TwoLayers by_environment;
+  Call(by_environment, {Input()});
+  unsetenv("HALFTONE_DUMP");
+  EXPECT_TRUE(std::filesystem::exists(dir / "graph_0"));
+  std::filesystem::remove_all(dir);
 }
 
 }  // namespace

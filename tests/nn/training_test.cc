@@ -74,6 +74,7 @@ TEST(TrainingStep, SgdByHand) {
     return {loss, w};
   });
   graph.add_parameter("w", w);
+  graph.config.track_grad_norm = true;
   OptimizerHandle optimizer = graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.125}));
   const std::vector<Tensor> out = Call(graph, {F32({1}, {3}), F32({1}, {1})});
   ASSERT_EQ(out.size(), 2u);
