@@ -1,7 +1,8 @@
 // The formula of every elementwise op, once, for all f32 vector types: on the CPU V is a Highway
 // vector, in device code it is float. The including file provides V, M and the overload set Add Sub
-// Mul Div Neg Abs Min Max Sqrt Floor Lt Le Gt Ge Eq Ne, Splat, Select, ExpV LogV TanhV CosV
-// SigmoidV ErfV (simd_math-inl.h), and HT_FUNCTOR_INLINE. Included once per SIMD target.
+// Mul Div Neg Abs Min Max Sqrt Floor Lt Le Gt Ge Eq (the last five false for NaN), Splat, Select,
+// ExpV LogV TanhV CosV SigmoidV ErfV (simd_math-inl.h), and HT_FUNCTOR_INLINE. No Ne: Highway 1.0.3
+// has NaN != NaN false. Included once per SIMD target.
 #if defined(HALFTONE_FUNCTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFTONE_FUNCTORS_INL_H_
 #undef HALFTONE_FUNCTORS_INL_H_
@@ -76,7 +77,7 @@ struct ReciprocalF {
 // Gradients: dx = f(saved, dy), where saved is x or y as the op record says.
 struct ReluGradF {
   HT_FUNCTOR_INLINE V operator()(V y, V dy) const {
-    return Select(Gt(y, Splat(0.0f)), dy, Splat(0.0f));
+    return Select(Le(y, Splat(0.0f)), Splat(0.0f), dy);
   }
 };
 struct SigmoidGradF {
@@ -130,12 +131,12 @@ struct DivF {
 };
 struct MaximumF {
   HT_FUNCTOR_INLINE V operator()(V a, V b) const {
-    return Select(Ne(a, a), a, Select(Gt(a, b), a, b));
+    return Select(Eq(a, a), Select(Gt(a, b), a, b), a);
   }
 };
 struct MinimumF {
   HT_FUNCTOR_INLINE V operator()(V a, V b) const {
-    return Select(Ne(a, a), a, Select(Lt(a, b), a, b));
+    return Select(Eq(a, a), Select(Lt(a, b), a, b), a);
   }
 };
 

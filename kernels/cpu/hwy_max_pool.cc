@@ -8,6 +8,7 @@
 // Highway reads the macro that the line above defines.
 #include <hwy/foreach_target.h>
 // The rest is included once per target.
+#include <cmath>
 #include <limits>
 
 #include "halftone/core/threads.h"
@@ -22,6 +23,8 @@ namespace HWY_NAMESPACE {
 
 using V = F32Vec;
 using Ints = hn::Vec<I32Tag>;
+
+constexpr int64_t kFewChannels = 4;
 
 HWY_INLINE void StoreOffsets(Ints v, uint8_t* p) {
   const hn::Rebind<uint8_t, I32Tag> d;
@@ -49,14 +52,35 @@ HWY_INLINE void BestOf(const WindowPoint* points, int count, const Load& load, V
   }
 }
 
+// As BestOf, one channel: for the few that fill no vector.
+template <typename T, typename I>
+void BestScalar(const T* x, const WindowPoint* points, int count, T* y, I* index) {
+  float best = -std::numeric_limits<float>::infinity();
+  int first = 0;
+  for (int k = 0; k < count && !std::isnan(best); ++k) {
+    const auto v = static_cast<float>(x[points[k].element]);
+    if (k > 0 && !(v > best) && !std::isnan(v)) continue;
+    best = v;
+    first = k;
+  }
+  *y = static_cast<T>(best);
+  *index = static_cast<I>(count > 0 ? points[first].offset : 0);
+}
+
 template <typename T, typename I>
 void PoolWindow(const void* data, const WindowPoint* points, int count, int64_t channels, void* y,
                 void* index) {
   const T* x = static_cast<const T*>(data);
   constexpr int64_t kStep = kLanes;
+  int64_t c = 0;
+  if (channels <= kFewChannels) {
+    for (; c < channels; ++c) {
+      BestScalar(x + c, points, count, static_cast<T*>(y) + c, static_cast<I*>(index) + c);
+    }
+    return;
+  }
   V best;
   Ints at;
-  int64_t c = 0;
   for (; c + kStep <= channels; c += kStep) {
     BestOf(
         points, count, [&](int64_t e) { return LoadVec(x + e + c); }, &best, &at);

@@ -90,8 +90,9 @@ HWY_INLINE void TestRow(const T* a, int64_t a_stride, const T* b, int64_t b_stri
 struct EqualTest {
   HWY_INLINE M operator()(V a, V b) const { return hn::Eq(a, b); }
 };
+// Highway's Ne is false where either is NaN.
 struct NotEqualTest {
-  HWY_INLINE M operator()(V a, V b) const { return hn::Ne(a, b); }
+  HWY_INLINE M operator()(V a, V b) const { return hn::Not(hn::Eq(a, b)); }
 };
 struct LessTest {
   HWY_INLINE M operator()(V a, V b) const { return hn::Lt(a, b); }

@@ -73,6 +73,14 @@ ScalarRowFn OfIntegers(DType dtype) {
   }
 }
 
+// f64 passes through training for a few scalars only (1 / loss scale).
+template <template <typename> typename F>
+ScalarRowFn OfNumbers(DType dtype) {
+  return dtype == DType::kF64 ? ScalarRow<double, double, F<double>>
+                              : OfIntegers<Wrapping<F>>(dtype);
+}
+ScalarRowFn Quotient(DType) { return ScalarRow<double, double, std::divides<>>; }
+
 template <typename F>
 ScalarRowFn Comparing(DType dtype) {
   switch (dtype) {
@@ -107,13 +115,15 @@ struct ScalarFormula {
 };
 
 constexpr ir::DTypeSet kWhole{DType::kI64, DType::kI32, DType::kU8};
+constexpr ir::DTypeSet kWholeOrF64{DType::kI64, DType::kI32, DType::kU8, DType::kF64};
 constexpr ir::DTypeSet kWholeOrBool{DType::kI64, DType::kI32, DType::kU8, DType::kBool};
 constexpr ir::DTypeSet kTruth{DType::kBool};
 
 constexpr ScalarFormula kFormulas[] = {
-    {"add", kWhole, OfIntegers<Wrapping<std::plus>>},
-    {"sub", kWhole, OfIntegers<Wrapping<std::minus>>},
-    {"mul", kWhole, OfIntegers<Wrapping<std::multiplies>>},
+    {"add", kWholeOrF64, OfNumbers<std::plus>},
+    {"sub", kWholeOrF64, OfNumbers<std::minus>},
+    {"mul", kWholeOrF64, OfNumbers<std::multiplies>},
+    {"div", {DType::kF64}, Quotient},
     {"maximum", kWhole, OfIntegers<Larger>},
     {"minimum", kWhole, OfIntegers<Smaller>},
     {"equal", kWholeOrBool, Comparing<std::equal_to<>>},

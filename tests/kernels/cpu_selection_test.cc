@@ -1,0 +1,94 @@
+// Which kernel the nodes of the workloads get: never the reference, never a reference
+// implementation inside the library.
+#include "halftone/core/cpu_features.h"
+#include "halftone/tests/kernels/cpu_check.h"
+
+namespace halftone::testing {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+ir::Attributes ConvAttrs() {
+  return {{"stride", Ints{1, 1}},
+          {"padding", Ints{1, 1}},
+          {"dilation", Ints{1, 1}},
+          {"groups", int64_t{1}}};
+}
+ir::Attributes ConvGradAttrs(const Ints& shape) {
+  ir::Attributes attrs = ConvAttrs();
+  attrs.Set("shape", shape);
+  return attrs;
+}
+
+// mlp and fashion_cnn, batch 128, channels-last.
+std::vector<OpCase> WorkloadNodes() {
+  const OpInput wide_bias = Pinned(Reals({64}));
+  std::vector<OpCase> nodes = {
+      Case("linear", "mlp_1", {Reals({128, 256}), Reals({128, 256}), Pinned(Reals({128}))}),
+      Case("linear", "mlp_2", {Reals({128, 128}), Reals({10, 128}), Pinned(Reals({10}))}),
+      Case("linear", "cnn", {Reals({128, 12544}), Reals({128, 12544}), Pinned(Reals({128}))}),
+      Case("matmul", "dx", {Reals({128, 10}), Reals({10, 128})}),
+      Case("matmul", "dw", {Reals({128, 128}), Reals({128, 12544})},
+           {{"transpose_a", true}, {"out", std::string("f32")}}),
+      Case("sum", "db", {Reals({128, 128})}, {{"axes", Ints{0}}, {"out", std::string("f32")}}),
+      Case("conv2d", "first", {Reals({128, 1, 28, 28}), Reals({32, 1, 3, 3}), Pinned(Reals({32}))},
+           ConvAttrs()),
+      Case("conv2d", "second", {Reals({128, 32, 28, 28}), Reals({64, 32, 3, 3}), wide_bias},
+           ConvAttrs()),
+      Case("conv2d_grad_weight", "first", {Reals({128, 1, 28, 28}), Reals({128, 32, 28, 28})},
+           ConvGradAttrs({32, 1, 3, 3})),
+      Case("conv2d_grad_weight", "second", {Reals({128, 32, 28, 28}), Reals({128, 64, 28, 28})},
+           ConvGradAttrs({64, 32, 3, 3})),
+      Case("conv2d_grad_input", "second", {Reals({128, 64, 28, 28}), Reals({64, 32, 3, 3})},
+           ConvGradAttrs({128, 32, 28, 28})),
+      Case("conv2d_grad_bias", "second", {Reals({128, 64, 28, 28})}),
+      Case("relu", "cnn", {Reals({128, 64, 28, 28})}),
+      Case("relu_grad", "cnn", {Reals({128, 64, 28, 28}), Reals({128, 64, 28, 28})}),
+      Case("max_pool2d", "cnn", {Reals({128, 64, 28, 28})},
+           {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}}),
+      Case("cross_entropy", "loss", {Reals({128, 10}), Whole(DType::kI64, {128}, 0, 9)}),
+      Case("cross_entropy_grad", "loss",
+           {Reals({128, 10}), Whole(DType::kI64, {128}, 0, 9), Pinned(Reals({128})),
+            Pinned(Reals({}))}),
+  };
+  for (OpCase& c : nodes) c.channels_last = true;
+  return nodes;
+}
+
+TEST(CpuSelection, WorkloadsRunOnFastKernels) {
+  for (const OpCase& c : WorkloadNodes()) {
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype, ir::Layout::kChannelsLast);
+      const auto kernel =
+          kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu);
+      ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+      const std::string name = (*kernel)->name() + " " + (*kernel)->implementation();
+      EXPECT_EQ(name.rfind("cpu:", 0), 0u) << c.name << " in " << Name(dtype) << ": " << name;
+      EXPECT_EQ(name.find("ref"), std::string::npos)
+          << c.name << " in " << Name(dtype) << ": " << name;
+    }
+  }
+}
+
+// The library's bf16 without the instructions is slower than f32 between two conversions.
+TEST(CpuSelection, Bf16GoesToTheLibraryOnlyWhereTheCpuHasIt) {
+  const OpCase c = Case("matmul", "square", {Reals({64, 64}), Reals({64, 64})});
+  const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kBF16);
+  const auto kernel =
+      kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu);
+  ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+  EXPECT_EQ((*kernel)->name(),
+            CpuFeatures::Get().avx512_bf16 ? "cpu:onednn:matmul" : "cpu:widened:matmul");
+}
+
+TEST(CpuSelection, RefusalsHaveReasons) {
+  const OpCase c = Case("matmul", "square", {Reals({4, 4}), Reals({4, 4})});
+  const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF64);
+  const auto kernel =
+      kernels::KernelRegistry::Global().CreateNamed(*CaseNode(*graph), "cpu:onednn:matmul");
+  EXPECT_EQ(kernel.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(Message(kernel.status()), "no f64; has f32 bf16");
+}
+
+}  // namespace
+}  // namespace halftone::testing

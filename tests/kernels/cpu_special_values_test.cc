@@ -1,0 +1,120 @@
+// Elementwise kernels on zeros of both signs, infinities, NaN, subnormals and the ends of the
+// range: as the reference.
+#include <algorithm>
+#include <limits>
+
+#include "halftone/tests/kernels/cpu_check.h"
+
+namespace halftone::testing {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> Special() {
+  return {0.0,    -0.0,    1.0,     -1.0,     kInf,    -kInf, kNan,     0.5,
+          -0.5,   1e-40,   -1e-40,  6e-8,     -6e-8,   1e-30, 2.5,      -2.5,
+          88.0,   89.0,    -88.0,   -104.0,   -87.5,   10.0,  -10.0,    30.0,
+          3.4e38, -3.4e38, 65504.0, -65504.0, 1.2e-38, 700.0, 0.999999, 1.000001};
+}
+
+// Values that fill vectors and a tail.
+std::vector<double> Repeated(std::vector<double> values) {
+  const std::vector<double> once = values;
+  for (int i = 0; i < 2; ++i) values.insert(values.end(), once.begin(), once.end());
+  values.push_back(kNan);
+  values.push_back(-kInf);
+  values.push_back(0.25);
+  return values;
+}
+
+OpInput Listed(const std::vector<double>& values) {
+  return Fixed(Shape{static_cast<int64_t>(values.size())}, values);
+}
+
+TEST(CpuSpecialValues, Unary) {
+  const std::vector<double> x = Repeated(Special());
+  for (const char* op : {"relu", "sigmoid", "tanh", "silu", "exp", "log", "sqrt", "neg", "abs",
+                         "floor", "erf", "reciprocal", "isfinite"}) {
+    CheckCandidates(Case(op, "special", {Listed(x)}));
+  }
+  for (const char* form : {"none", "tanh"}) {
+    CheckCandidates(Case("gelu", "special", {Listed(x)}, {{"approximate", std::string(form)}}));
+  }
+}
+
+// Each value with each.
+void Pairs(std::vector<double>* a, std::vector<double>* b) {
+  for (double x : Special()) {
+    for (double y : Special()) {
+      a->push_back(x);
+      b->push_back(y);
+    }
+  }
+  a->push_back(kNan);
+  b->push_back(1);
+}
+
+TEST(CpuSpecialValues, Binary) {
+  std::vector<double> a, b;
+  Pairs(&a, &b);
+  for (const char* op : {"add", "sub", "mul", "div", "maximum", "minimum", "pow", "equal",
+                         "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
+    CheckCandidates(Case(op, "special", {Listed(a), Listed(b)}));
+  }
+}
+
+TEST(CpuSpecialValues, Gradients) {
+  std::vector<double> a, b;
+  Pairs(&a, &b);
+  CheckCandidates(Case("relu_grad", "special", {Listed(a), Listed(b)}));
+  // Only what the function itself can give.
+  for (double& y : a) y = std::isnan(y) ? y : std::clamp(y, -1.0, 1.0);
+  CheckCandidates(Case("tanh_grad", "special", {Listed(a), Listed(b)}));
+  for (double& y : a) y = std::isnan(y) ? y : std::abs(y);
+  CheckCandidates(Case("sigmoid_grad", "special", {Listed(a), Listed(b)}));
+}
+
+TEST(CpuSpecialValues, WhereTakesOneSideOnly) {
+  const std::vector<double> x = Repeated(Special());
+  const int64_t n = static_cast<int64_t>(x.size());
+  std::vector<double> reversed(x.rbegin(), x.rend());
+  CheckCandidates(Case("where", "special", {Bools({n}), Listed(x), Listed(reversed)}));
+}
+
+TEST(CpuSpecialValues, ReductionsPassNanOn) {
+  for (int64_t at : {0, 17, 99}) {
+    std::vector<double> x(300, 0.5);
+    for (int64_t row = 0; row < 2; ++row) x[row * 100 + at] = kNan;
+    x[250] = kInf;
+    const OpInput input = Fixed(Shape{3, 100}, x);
+    for (const char* op : {"sum", "mean", "max"}) {
+      for (int64_t axis : {0, 1}) {
+        CheckCandidates(Case(op, "special", {input}, {{"axes", std::vector<int64_t>{axis}}}));
+      }
+    }
+    for (int64_t axis : {0, 1})
+      CheckCandidates(Case("argmax", "special", {input}, {{"axis", axis}}));
+  }
+}
+
+TEST(CpuSpecialValues, MaxPoolKeepsTheFirstNan) {
+  for (int channels : {1, 3, 20}) {
+    std::vector<double> x(channels * 16, -kInf);
+    for (int c = 0; c < channels; ++c) {
+      x[c * 16 + 1] = kNan;
+      x[c * 16 + 4] = 7;
+      x[c * 16 + 7] = 5;
+      x[c * 16 + 13] = 3;
+      x[c * 16 + 12] = 3;
+    }
+    OpCase c =
+        Case("max_pool2d", "special", {Fixed(Shape{1, channels, 4, 4}, x)},
+             {{"kernel", std::vector<int64_t>{2, 2}}, {"stride", std::vector<int64_t>{2, 2}}});
+    c.channels_last = true;
+    CheckCandidates(c);
+  }
+}
+
+}  // namespace
+}  // namespace halftone::testing
