@@ -31,7 +31,6 @@ class Mlp : public Classifier {
     net.emplace<nn::Linear>(256, 128);
     net.emplace<nn::ReLU>();
     net.emplace<nn::Linear>(128, 10);
-    config.track_grad_norm = false;  // nobody reads it, and the peers have none
     add_module("net", net);
     add_optimizer(optim::SGD(parameters(), {.lr = 1e-3}));
   }
@@ -50,7 +49,6 @@ class FashionCnn : public Classifier {
     net.emplace<nn::Linear>(64 * 14 * 14, 128);
     net.emplace<nn::ReLU>();
     net.emplace<nn::Linear>(128, 10);
-    config.track_grad_norm = false;  // nobody reads it, and the peers have none
     add_module("net", net);
     add_optimizer(optim::Adam(parameters(), {.lr = 1e-4}));
   }
