@@ -19,7 +19,7 @@ Parameter Parameter::Buffer(const Shape& shape, const ir::Initializer& init, DTy
 }
 
 Parameter& Parameter::operator=(const Parameter& other) {
-  slot_->storage = other.slot_->storage;
+  if (this != &other) slot_->storage = other.slot_->storage;
   return *this;
 }
 

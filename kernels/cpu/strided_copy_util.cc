@@ -40,7 +40,7 @@ struct Vec16<uint64_t> {
 template <typename T>
 inline void TransposeSquare(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
   using Vec = typename Vec16<T>::Type;
-  constexpr int n = 16 / sizeof(T);
+  const int n = 16 / sizeof(T);
   Vec rows[n], next[n];
 #pragma GCC unroll 8
   for (int i = 0; i < n; ++i) std::memcpy(&rows[i], from + i * from_stride, 16);
@@ -74,7 +74,7 @@ void TransposeMatrix(const T* from, int64_t from_stride, T* to, int64_t to_strid
   if constexpr (sizeof(T) == 1) {
     TransposePlainly(from, from_stride, to, to_stride, rows, columns);
   } else {
-    constexpr int64_t n = 16 / sizeof(T), line = 64 / sizeof(T);
+    const int64_t n = 16 / sizeof(T), line = 64 / sizeof(T);
     const int64_t whole_columns = columns / n * n;
     for (int64_t begin = 0; begin < rows; begin += line) {
       const int64_t end = std::min(begin + line, rows);

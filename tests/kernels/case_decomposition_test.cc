@@ -1,5 +1,7 @@
 // The decomposition of every op that has one, run in f64, against its reference kernel.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "halftone/graph/ir/builder.h"

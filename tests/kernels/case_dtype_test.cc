@@ -2,6 +2,8 @@
 // (a bias or a statistic may be f32 beside 16 bit) and they give the types that they must. Their
 // values are checked in f64.
 
+#include <gtest/gtest.h>
+
 #include "halftone/graph/ir/builder.h"
 #include "halftone/tests/support/adjoints.h"
 #include "halftone/tests/support/op_cases.h"

@@ -1,5 +1,7 @@
 // The gradient of every op against central differences, in f64, over all case tables.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "halftone/core/philox.h"

@@ -1,6 +1,8 @@
 // In-place pairs hold for every kernel: an output written over its input has the values that it has
 // in memory of its own. Checked for each pair alone and for as many at once as fit together.
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <set>
 

@@ -1,6 +1,8 @@
 // Inferred types against what runs: the kernel writes exactly the inferred elements (guards around
 // the outputs hold, every element is written), in every dtype and layout of every case.
 
+#include <gtest/gtest.h>
+
 #include "halftone/tests/support/op_cases.h"
 #include "halftone/tests/support/run_kernel.h"
 

@@ -1,5 +1,7 @@
 // The checks of kernels see what they are there to see: planted kernels that are wrong.
 
+#include <gtest/gtest.h>
+
 #include "halftone/graph/ir/builder.h"
 #include "halftone/tests/support/literals.h"
 #include "halftone/tests/support/tolerances.h"

@@ -1,5 +1,7 @@
 // Each CPU kernel against the reference kernel: every case, dtype and layout, at every SIMD level
 // that this CPU has. And that the check can fail.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <set>
 

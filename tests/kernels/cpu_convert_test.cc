@@ -1,5 +1,7 @@
 // The SIMD conversions against the scalar ones of core, bit for bit (any NaN equals any NaN of the
 // same sign), at every SIMD level.
+#include <gtest/gtest.h>
+
 #include <cstring>
 
 #include "halftone/core/philox.h"

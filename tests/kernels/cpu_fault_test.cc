@@ -1,5 +1,7 @@
 // Run-time indices out of range: every CPU kernel raises the fault of the reference kernel, and
 // touches nothing out of bounds (under AddressSanitizer this is checked, too).
+#include <gtest/gtest.h>
+
 #include "halftone/tests/kernels/cpu_check.h"
 #include "halftone/tests/support/run_kernel.h"
 

@@ -1,4 +1,6 @@
 // Where an op's record allows an output over an input, every CPU kernel must bear it.
+#include <gtest/gtest.h>
+
 #include <cstring>
 
 #include "halftone/tests/kernels/cpu_check.h"

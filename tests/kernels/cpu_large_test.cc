@@ -1,5 +1,7 @@
 // Shapes beyond every block, tile and chunk of the native kernels: against the reference, and with
 // the same bits whatever the number of threads.
+#include <gtest/gtest.h>
+
 #include "halftone/core/threads.h"
 #include "halftone/tests/kernels/cpu_check.h"
 #include "halftone/tests/support/run_kernel.h"

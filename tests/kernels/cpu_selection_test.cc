@@ -1,5 +1,7 @@
 // Which kernel the nodes of the workloads get: never the reference, never a reference
 // implementation inside the library.
+#include <gtest/gtest.h>
+
 #include "halftone/core/cpu_features.h"
 #include "halftone/tests/kernels/cpu_check.h"
 

@@ -1,5 +1,7 @@
 // Elementwise kernels on zeros of both signs, infinities, NaN, subnormals and the ends of the
 // range: as the reference.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,7 @@
 // The registry with candidates made for the test: order, refusals, names.
 
+#include <gtest/gtest.h>
+
 #include "halftone/graph/ir/builder.h"
 #include "halftone/kernels/kernel.h"
 

@@ -1,5 +1,7 @@
 // The oracle itself: elementwise reference kernels pinned by numbers one can check by hand.
 
+#include <gtest/gtest.h>
+
 #include <numbers>
 
 #include "halftone/tests/support/literals.h"

@@ -1,5 +1,7 @@
 // The oracle itself: reductions, shape and index ops pinned by numbers one can check by hand.
 
+#include <gtest/gtest.h>
+
 #include "halftone/tests/support/literals.h"
 
 namespace halftone::testing {

@@ -1,5 +1,7 @@
 // Every registered op has what the checks need: a case, a reference kernel, an AMP reason.
 
+#include <gtest/gtest.h>
+
 #include <set>
 
 #include "halftone/kernels/kernel.h"

@@ -1,5 +1,7 @@
 #include "halftone/kernels/reference_evaluator.h"
 
+#include <gtest/gtest.h>
+
 #include "halftone/graph/ir/builder.h"
 #include "halftone/tests/support/literals.h"
 

@@ -1,4 +1,6 @@
 // The oracle itself: softmax, losses and dropout pinned by numbers one can check by hand.
+#include <gtest/gtest.h>
+
 #include "halftone/core/philox.h"
 #include "halftone/tests/support/literals.h"
 #include "halftone/tests/support/tensors.h"

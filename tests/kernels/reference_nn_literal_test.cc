@@ -1,5 +1,7 @@
 // The oracle itself: matrix, convolution, pooling and norm ops pinned by numbers one can check by
 // hand.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/support/literals.h"
 #include "halftone/tests/support/tensors.h"
 

@@ -1,5 +1,7 @@
 // The oracle itself: optimizer updates, gradient statistics and the loss scale rule pinned by
 // numbers one can check by hand. Names A01.. are the cases of recorded failures.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/support/literals.h"
 #include "halftone/tests/support/tensors.h"
 

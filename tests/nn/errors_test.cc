@@ -1,4 +1,6 @@
 // Mistakes in models: the call returns the first one, with the user's file and line.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/nn/fn_graph.h"
 
 namespace halftone::nn {

@@ -1,5 +1,7 @@
 // The functions of nn: attributes, normalised axes, promotion. Values from hand-checkable formulas;
 // kernels have tables of their own.
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "halftone/tests/nn/fn_graph.h"

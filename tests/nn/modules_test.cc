@@ -1,4 +1,6 @@
 // Modules: names, initial values, forward passes against their formulas.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 

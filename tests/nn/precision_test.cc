@@ -1,5 +1,7 @@
 // Mixed precision as a user of nn::Graph asks for it. On the reference device, which has a kernel
 // of every dtype, so that decisions do not depend on the processor.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

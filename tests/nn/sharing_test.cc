@@ -1,4 +1,6 @@
 // Graphs that share modules, and the cache of executables.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/nn/fn_graph.h"
 #include "halftone/tests/support/tensors.h"
 

@@ -1,4 +1,6 @@
 // state_dict and load_state_dict of graphs, optimizers and scalers.
+#include <gtest/gtest.h>
+
 #include <limits>
 
 #include "halftone/tests/nn/fn_graph.h"

@@ -1,4 +1,6 @@
 // What a step must never do: allocate, or change variables when it fails.
+#include <gtest/gtest.h>
+
 #include "halftone/core/alloc_counter.h"
 #include "halftone/tests/nn/fn_graph.h"
 #include "halftone/tests/support/allocation_hook.h"

@@ -1,4 +1,6 @@
 // Whole training steps through nn::Graph.
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "halftone/tests/nn/fn_graph.h"

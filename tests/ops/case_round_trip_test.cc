@@ -1,4 +1,6 @@
 // text -> graph -> proto -> graph -> text over every case of every op, in every dtype.
+#include <gtest/gtest.h>
+
 #include "halftone/graph/ir/proto.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/ir/verify.h"

@@ -1,4 +1,6 @@
 // Shapes and refusals of matmul, linear and conv2d with its gradients.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/ops/infer_op.h"
 
 namespace halftone::testing {

@@ -1,5 +1,7 @@
 // Refinements of AMP classes of elementwise ops and reductions, each with a twin that does not
 // fire; and what the classes are.
+#include <gtest/gtest.h>
+
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/ir/text.h"
 

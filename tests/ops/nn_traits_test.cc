@@ -1,4 +1,6 @@
 // Traits of single records: refinements of AMP classes (each with a twin that does not fire), cost.
+#include <gtest/gtest.h>
+
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/ir/text.h"
 

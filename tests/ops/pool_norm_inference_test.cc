@@ -1,4 +1,6 @@
 // Shapes and refusals of pooling, norms, softmax and dropout.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/ops/infer_op.h"
 
 namespace halftone::testing {

@@ -1,4 +1,6 @@
 // Shapes and refusals of reductions, shape ops and index ops.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/ops/infer_op.h"
 
 namespace halftone::testing {

@@ -1,4 +1,6 @@
 // Shapes and refusals of losses, optimizer updates, loss scaling and markers.
+#include <gtest/gtest.h>
+
 #include "halftone/tests/ops/infer_op.h"
 
 namespace halftone::testing {
