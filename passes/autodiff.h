@@ -19,8 +19,8 @@
 // Never:       gives a gradient to a parameter that no loss depends on, or that is not trainable.
 //              Gradients stop at integers, at non-differentiable ops, and at values nobody wants.
 // Errors:      InvalidArgument: a loss that is not a float scalar; an unknown parameter; an
-// optimizer
-//              whose scaler no loss uses. Unimplemented: a second derivative an op does not have.
+//              optimizer whose scaler no loss uses. Unimplemented: a second derivative an op does
+//              not have.
 // Order:       after insert-amp-casts and trim-amp-islands, before scale-losses.
 // Stats:       "losses", "gradients", "nodes_added".
 // Source:      Griewank, Walther: "Evaluating Derivatives", 2nd ed., section 3.2 (reverse mode).

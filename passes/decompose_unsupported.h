@@ -4,13 +4,11 @@
 // After:       %s = sub(%a, %b)   %a1 = abs(%s)   %l = mean(%a1)
 // Requires:    PassContext::target; no op that only markers lower is left.
 // Guarantees:  every node that is left runs on the target. 16-bit operands of an op that
-// accumulates in
-//              f32 are cast to f32, and its results back.
+//              accumulates in f32 are cast to f32, and its results back.
 // Never:       touches an op the target can run.
 // Errors:      Unimplemented: an op that the target cannot run and that has no decomposition.
 // Order:       after autodiff (gradients of the one op are better than those of its parts), before
-// the
-//              canonicalise group that cleans up what it makes.
+//              the canonicalise group that cleans up what it makes.
 // Stats:       "decomposed".
 #pragma once
 

@@ -8,8 +8,7 @@
 //              return %b
 // Guarantees:  outputs and commits compute what they did.
 // Never:       removes a graph input (the signature stays) or a side effect; forgets a parameter,
-// or a
-//              variable that a commit writes: unread, these lose their node and keep their
+//              or a variable that a commit writes: unread, these lose their node and keep their
 //              declaration.
 // Order:       after every pass that leaves replaced nodes behind.
 // Stats:       "removed", "variables_removed".

@@ -7,8 +7,8 @@
 // Requires:    PassContext::evaluator; without one nothing happens.
 // Guarantees:  each result is what the reference kernel gives, of the same type.
 // Never:       folds random ops, side effects, markers, ops that may fault at run time, or a node
-// whose
-//              result has more than kMaxFoldedElements elements and more than its largest operand.
+//              whose result has more than kMaxFoldedElements elements and more than its largest
+//              operand.
 // Order:       before simplify and eliminate-common-subexpressions, which see the results.
 // Stats:       "folded".
 #pragma once

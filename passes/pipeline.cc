@@ -71,6 +71,8 @@ void AddPipeline(PassManager& manager) {
   // After the rules of precision, since it may only undo what they allowed; before autodiff, which
   // would double every cast.
   manager.Add(MakeTrimAmpIslands());
+  // The same rules hold after the trim.
+  manager.Add(MakeVerifyAmpDTypes());
   // Once dtypes are final.
   manager.Add(MakeAutodiff());
   // Needs the seeds that autodiff made. Drops scalers that are not needed before anything counts on
