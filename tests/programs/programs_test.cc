@@ -11,14 +11,14 @@
 namespace halftone::testing {
 namespace {
 
-struct Run {
+struct Result {
   int status = -1;
   std::string output;  // standard output and error
 };
 
 // Runs <build>/<program> with `arguments`.
-Run Start(const std::string& program, const std::string& arguments) {
-  Run run;
+Result Start(const std::string& program, const std::string& arguments) {
+  Result run;
   const std::string command = Concat(HALFTONE_BINARY_DIR, "/", program, " ", arguments, " 2>&1");
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return run;
@@ -49,26 +49,26 @@ class HalftoneDump : public ::testing::Test {
 };
 
 TEST_F(HalftoneDump, PrintsTheGraph) {
-  const Run run = Start("tools/halftone_dump", path_);
+  const Result run = Start("tools/halftone_dump", path_);
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_TRUE(Has(run, "%h = matmul(%x, %w) : f32[64,64]")) << run.output;
 }
 
 TEST_F(HalftoneDump, DrawsIt) {
-  const Run run = Start("tools/halftone_dump", path_ + " --format=dot");
+  const Result run = Start("tools/halftone_dump", path_ + " --format=dot");
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_EQ(run.output.rfind("digraph \"two\" {", 0), 0u) << run.output;
   EXPECT_TRUE(Has(run, "matmul %h")) << run.output;
 }
 
 TEST_F(HalftoneDump, WritesJson) {
-  const Run run = Start("tools/halftone_dump", path_ + " --format=json");
+  const Result run = Start("tools/halftone_dump", path_ + " --format=json");
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_TRUE(Has(run, "\"op\": \"matmul\"")) << run.output;
 }
 
 TEST_F(HalftoneDump, TabulatesDecisions) {
-  const Run run = Start("tools/halftone_dump", path_ + " --amp");
+  const Result run = Start("tools/halftone_dump", path_ + " --amp");
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_TRUE(Has(run, "bf16")) << run.output;
   EXPECT_TRUE(Has(run, "deny")) << run.output;
@@ -76,7 +76,7 @@ TEST_F(HalftoneDump, TabulatesDecisions) {
 
 TEST_F(HalftoneDump, RefusesWrongOptions) {
   EXPECT_EQ(Start("tools/halftone_dump", "").status, 2);
-  const Run format = Start("tools/halftone_dump", path_ + " --format=xml");
+  const Result format = Start("tools/halftone_dump", path_ + " --format=xml");
   EXPECT_EQ(format.status, 2);
   EXPECT_TRUE(Has(format, "--format=xml: expected text, dot or json")) << format.output;
   EXPECT_EQ(Start("tools/halftone_dump", path_ + " --amp --format=dot").status, 2);
@@ -86,20 +86,20 @@ TEST_F(HalftoneDump, RefusesWrongOptions) {
 TEST_F(HalftoneDump, ReportsFilesItCannotRead) {
   EXPECT_EQ(Start("tools/halftone_dump", path_ + ".absent").status, 1);
   std::ofstream(path_) << "graph @broken(";
-  const Run run = Start("tools/halftone_dump", path_);
+  const Result run = Start("tools/halftone_dump", path_);
   EXPECT_EQ(run.status, 1);
   EXPECT_TRUE(Has(run, "line 1")) << run.output;
 }
 
 TEST(FashionMnist, RefusesWrongOptions) {
-  const Run run = Start("examples/fashion_mnist", "--amp=f8");
+  const Result run = Start("examples/fashion_mnist", "--amp=f8");
   EXPECT_EQ(run.status, 2);
   EXPECT_TRUE(Has(run, "--amp: expected off, bf16, f16 or auto")) << run.output;
   EXPECT_EQ(Start("examples/fashion_mnist", "--batch=0").status, 2);
 }
 
 TEST(FashionMnist, NamesTheFileThatIsMissing) {
-  const Run run = Start("examples/fashion_mnist", "--data=/nowhere");
+  const Result run = Start("examples/fashion_mnist", "--data=/nowhere");
   EXPECT_EQ(run.status, 1);
   EXPECT_TRUE(Has(run, "/nowhere/train-images-idx3-ubyte")) << run.output;
 }
