@@ -30,7 +30,7 @@ Result Start(const std::string& program, const std::string& arguments) {
   return run;
 }
 
-bool Has(const Run& run, const std::string& text) {
+bool Has(const Result& run, const std::string& text) {
   return run.output.find(text) != std::string::npos;
 }
 
