@@ -174,6 +174,10 @@ class LayerNormGradKernel : public Kernel {
     const auto* rstds = static_cast<const float*>(args.inputs[4]);
     auto* sums = static_cast<float*>(args.workspace);
     const int64_t n = r_.n;
+    if (r_.rows == 0) {
+      for (int port : {1, 2}) std::fill_n(static_cast<float*>(args.outputs[port]), n, 0.0f);
+      return;
+    }
     const int64_t grain = std::max<int64_t>(1, r_.grain() / block_rows_);
     ParallelFor(0, blocks_, grain, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
