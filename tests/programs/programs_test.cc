@@ -1,38 +1,13 @@
 // The programs as a user starts them: exit status, and what they say.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <fstream>
 #include <string>
 
-#include "halftone/core/strings.h"
+#include "halftone/tests/programs/start.h"
 
 namespace halftone::testing {
 namespace {
-
-struct Result {
-  int status = -1;
-  std::string output;  // standard output and error
-};
-
-// Runs <build>/<program> with `arguments`.
-Result Start(const std::string& program, const std::string& arguments) {
-  Result run;
-  const std::string command = Concat(HALFTONE_BINARY_DIR, "/", program, " ", arguments, " 2>&1");
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return run;
-  char buffer[4096];
-  size_t count = 0;
-  while ((count = fread(buffer, 1, sizeof(buffer), pipe)) > 0) run.output.append(buffer, count);
-  const int status = pclose(pipe);
-  run.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return run;
-}
-
-bool Has(const Result& run, const std::string& text) {
-  return run.output.find(text) != std::string::npos;
-}
 
 class HalftoneDump : public ::testing::Test {
  protected:

@@ -1,0 +1,188 @@
+// halftone_opt as a user starts it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "halftone/tests/programs/start.h"
+
+namespace halftone::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kStep[] =
+    "graph @step(%x: f32[8,4], %t: i64[8]) {\n"
+    "  %w = variable \"fc.weight\" : f32[3,4]\n"
+    "  %y = linear(%x, %w)\n"
+    "  %l, %s = cross_entropy(%y, %t)\n"
+    "  backward(%l)\n"
+    "  amp() {dtype=bf16}\n"
+    "  %n, %a = optimizer() {params=[\"fc.weight\"], rule=\"sgd\"}\n"
+    "  return loss=%l\n"
+    "}\n";
+
+class HalftoneOpt : public ::testing::Test {
+ protected:
+  Result Opt(const std::string& arguments) {
+    return Start("tools/halftone_opt", step_ + " " + arguments);
+  }
+  const TempFolder folder_;
+  const std::string step_ = folder_.Write("step.txt", kStep);
+};
+
+TEST_F(HalftoneOpt, RunsThePassesNamedAndNoOthers) {
+  const std::string graph = folder_.Write("sum.txt",
+                                          "graph @sum(%x: f32[2]) {\n"
+                                          "  %a = add(%x, %x)\n"
+                                          "  %b = add(%x, %x)\n"
+                                          "  %unread = exp(%x)\n"
+                                          "  %c = mul(%a, %b)\n"
+                                          "  return %c\n"
+                                          "}\n");
+  const Result merged =
+      Start("tools/halftone_opt", graph + " --passes=eliminate-common-subexpressions");
+  EXPECT_EQ(merged.status, 0) << merged.err;
+  EXPECT_EQ(merged.out,
+            "graph @sum(%x: f32[2]) {\n"
+            "  %a = add(%x, %x) : f32[2]\n"
+            "  %unread = exp(%x) : f32[2]\n"
+            "  %c = mul(%a, %a) : f32[2]\n"
+            "  return %c\n"
+            "}\n");
+  EXPECT_EQ(merged.err, "");
+  const Result both =
+      Start("tools/halftone_opt",
+            graph + " --passes=eliminate-common-subexpressions,eliminate-dead-code");
+  EXPECT_EQ(both.out,
+            "graph @sum(%x: f32[2]) {\n"
+            "  %a = add(%x, %x) : f32[2]\n"
+            "  %c = mul(%a, %a) : f32[2]\n"
+            "  return %c\n"
+            "}\n");
+}
+
+TEST_F(HalftoneOpt, FoldsConstants) {
+  const std::string graph = folder_.Write("fold.txt",
+                                          "graph @fold() {\n"
+                                          "  %a = constant {value=dense<f32[2]>(1, 2)} : f32[2]\n"
+                                          "  %b = add(%a, %a)\n"
+                                          "  return %b\n"
+                                          "}\n");
+  const Result run = Start("tools/halftone_opt", graph + " --passes=fold-constants");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("dense<f32[2]>(2, 4)"));
+}
+
+TEST_F(HalftoneOpt, LowersATrainingStepForEveryTarget) {
+  for (const char* target : {"cpu-avx512bf16", "cpu-avx2", "cuda-sm90"}) {
+    const Result run = Opt(std::string("--pipeline --target=") + target);
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("cast(%x) {to=bf16}"));
+    EXPECT_THAT(run.out, HasSubstr("commit \"fc.weight\""));
+    for (const char* marker : {"backward(", "optimizer()", "amp()"}) {
+      EXPECT_THAT(run.out, Not(HasSubstr(marker)));
+    }
+  }
+}
+
+TEST_F(HalftoneOpt, PassesWorkAcrossFilesOfEitherForm) {
+  const Result at_once = Opt("--passes=insert-amp-casts,autodiff,insert-optimizers");
+  ASSERT_EQ(at_once.status, 0) << at_once.err;
+  for (const char* form : {"half.txt", "half.pb"}) {
+    const std::string half = folder_ / form;
+    const Result first = Opt("--passes=insert-amp-casts --output=" + half);
+    EXPECT_EQ(first.status, 0) << first.err;
+    EXPECT_EQ(first.out, "");
+    const Result second =
+        Start("tools/halftone_opt", half + " --passes=autodiff,insert-optimizers");
+    EXPECT_EQ(second.status, 0) << second.err;
+    EXPECT_EQ(second.out, at_once.out) << form;
+  }
+}
+
+TEST_F(HalftoneOpt, PrintsStatistics) {
+  const Result run = Opt("--passes=autodiff --stats");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, StartsWith("pass "));
+  EXPECT_THAT(run.err, HasSubstr("autodiff"));
+  EXPECT_THAT(run.err, HasSubstr("gradients=1"));
+  EXPECT_THAT(run.out, StartsWith("graph @step"));
+}
+
+TEST_F(HalftoneOpt, DumpsAfterEachChange) {
+  const Result run = Opt("--passes=autodiff,fold-constants --dump=" + folder_ / "steps");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(Contents(folder_ / "steps/00_input.txt"), HasSubstr("backward(%l)"));
+  EXPECT_THAT(Contents(folder_ / "steps/01_autodiff.txt"), HasSubstr("cross_entropy_grad("));
+}
+
+TEST_F(HalftoneOpt, ListsPassesInTheOrderOfThePipeline) {
+  const Result run = Start("tools/halftone_opt", "--list");
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.out, StartsWith("fold-constants\n"));
+  EXPECT_LT(run.out.find("insert-amp-casts\n"), run.out.find("autodiff\n"));
+  // Every name can be run alone, also on a graph that has nothing for it.
+  std::string graph = folder_.Write("nothing.txt",
+                                    "graph @nothing(%x: f32[2]) {\n"
+                                    "  %y = exp(%x) : f32[2]\n"
+                                    "  return %y\n"
+                                    "}\n");
+  std::string names = run.out.substr(0, run.out.size() - 1);
+  std::replace(names.begin(), names.end(), '\n', ',');
+  const Result all = Start("tools/halftone_opt", graph + " --passes=" + names);
+  EXPECT_EQ(all.status, 0) << all.err;
+  EXPECT_EQ(all.out, Contents(graph));
+}
+
+TEST_F(HalftoneOpt, RefusesWrongOptions) {
+  const auto refusal = [this](const std::string& arguments) {
+    const Result run = Opt(arguments);
+    EXPECT_EQ(run.status, 2) << arguments;
+    EXPECT_EQ(run.out, "") << arguments;
+    return run.err;
+  };
+  EXPECT_EQ(refusal(""), "halftone_opt: expected either --passes=a,b or --pipeline\n");
+  EXPECT_EQ(refusal("--pipeline --passes=autodiff"),
+            "halftone_opt: expected either --passes=a,b or --pipeline\n");
+  EXPECT_THAT(refusal("--passes=autodiff,fly"),
+              StartsWith("halftone_opt: --passes: pass \"fly\" is unknown; expected one of "
+                         "fold-constants, simplify, "));
+  EXPECT_EQ(refusal("--pipeline --target=abacus"),
+            "halftone_opt: --target: target \"abacus\" is unknown; expected one of "
+            "cpu-avx512bf16, cpu-avx2, cuda-sm90\n");
+  EXPECT_EQ(refusal("another.txt --pipeline"),
+            "halftone_opt: expected one FILE; halftone_opt FILE --passes=a,b or --pipeline\n");
+}
+
+TEST_F(HalftoneOpt, ReportsFilesAndPassesThatFail) {
+  const Result absent = Start("tools/halftone_opt", folder_ / "absent.txt --pipeline");
+  EXPECT_EQ(absent.status, 1);
+  EXPECT_EQ(absent.err,
+            "halftone_opt: " + folder_.path() + "/absent.txt: no such file or directory\n");
+  const std::string broken = folder_.Write("broken.txt", "graph @broken(");
+  const Result unreadable = Start("tools/halftone_opt", broken + " --pipeline");
+  EXPECT_EQ(unreadable.status, 1);
+  EXPECT_THAT(unreadable.err, StartsWith("halftone_opt: " + broken + ": line 1, column "));
+  const Result suffix = Opt("--pipeline --output=" + folder_ / "step.xml");
+  EXPECT_EQ(suffix.status, 1);
+  EXPECT_THAT(suffix.err, HasSubstr("step.xml: the suffix does not name a form"));
+  // An optimizer of a parameter that is not there: the pass says so, and the message names it.
+  const std::string wrong = folder_.Write("wrong.txt",
+                                          "graph @wrong(%x: f32[]) {\n"
+                                          "  backward(%x)\n"
+                                          "  %n, %a = optimizer() {params=[\"w\"], rule=\"sgd\"}\n"
+                                          "  return %x\n"
+                                          "}\n");
+  const Result failed = Start("tools/halftone_opt", wrong + " --pipeline --stats");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_EQ(failed.out, "");
+  EXPECT_THAT(failed.err, HasSubstr("halftone_opt: pass autodiff: "));
+  EXPECT_THAT(failed.err, HasSubstr("insert-amp-casts"));  // it ran
+}
+
+}  // namespace
+}  // namespace halftone::testing

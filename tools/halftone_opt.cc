@@ -1,0 +1,93 @@
+// Runs passes on a graph file (text or protobuf form) and prints the result as lossless text. Exit
+// status: 0, 1 the file cannot be read or a pass fails, 2 wrong options.
+#include <cstdio>
+#include <memory>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "halftone/graph/ir/proto.h"
+#include "halftone/graph/ir/text.h"
+#include "halftone/kernels/reference_evaluator.h"
+#include "halftone/passes/fixed_targets.h"
+#include "halftone/passes/pipeline.h"
+
+ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, each once");
+ABSL_FLAG(bool, pipeline, false, "run the whole pipeline instead, as compiling does");
+ABSL_FLAG(std::string, target, "cpu-avx512bf16",
+          "device that passes work for: cpu-avx512bf16, cpu-avx2 or cuda-sm90");
+ABSL_FLAG(std::string, output, "", "file for the result, .txt or .pb; empty: standard output");
+ABSL_FLAG(std::string, dump, "",
+          "folder for the text of the graph after each pass that changes it");
+ABSL_FLAG(bool, stats, false, "print time and statistics of each pass, on standard error");
+ABSL_FLAG(bool, list, false, "print the names of all passes, in the order of the pipeline");
+
+namespace halftone {
+namespace {
+
+int Fail(int code, const std::string& message) {
+  std::fprintf(stderr, "halftone_opt: %s\n", message.c_str());
+  return code;
+}
+
+absl::Status AddPasses(passes::PassManager& manager) {
+  if (absl::GetFlag(FLAGS_pipeline)) {
+    passes::AddPipeline(manager);
+    return absl::OkStatus();
+  }
+  for (const std::string& name : absl::GetFlag(FLAGS_passes)) {
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<passes::Pass> pass, passes::MakePass(name));
+    manager.Add(std::move(pass));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Write(const ir::Graph& graph, const std::string& path) {
+  if (!path.empty()) return ir::WriteGraphFile(graph, path);
+  std::fputs(ir::Print(graph, ir::TextOptions::Lossless()).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+int Main(const std::vector<char*>& arguments) {
+  if (absl::GetFlag(FLAGS_list)) {
+    for (const std::string& name : passes::PassNames()) std::printf("%s\n", name.c_str());
+    return 0;
+  }
+  if (arguments.size() != 2) {
+    return Fail(2, "expected one FILE; halftone_opt FILE --passes=a,b or --pipeline");
+  }
+  if (absl::GetFlag(FLAGS_pipeline) != absl::GetFlag(FLAGS_passes).empty()) {
+    return Fail(2, "expected either --passes=a,b or --pipeline");
+  }
+  passes::PassManagerOptions options;
+  options.dump_dir = absl::GetFlag(FLAGS_dump);
+  options.check_changed = true;
+  passes::PassManager manager(options);
+  const absl::Status added = AddPasses(manager);
+  if (!added.ok()) return Fail(2, "--passes: " + Message(added));
+  const auto target = passes::FindFixedTarget(absl::GetFlag(FLAGS_target));
+  if (!target.ok()) return Fail(2, "--target: " + Message(target.status()));
+
+  auto graph = ir::ReadGraphFile(arguments[1]);
+  if (!graph.ok()) return Fail(1, Message(graph.status()));
+  const kernels::ReferenceEvaluator evaluator;
+  passes::PassContext context;
+  context.target = *target;
+  context.evaluator = &evaluator;
+  absl::Status status = manager.Run(**graph, context);
+  // Also after a failure: it shows how far the passes came.
+  if (absl::GetFlag(FLAGS_stats)) std::fputs(manager.Summary().c_str(), stderr);
+  for (const std::string& note : context.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  if (status.ok()) status = Write(**graph, absl::GetFlag(FLAGS_output));
+  return status.ok() ? 0 : Fail(1, Message(status));
+}
+
+}  // namespace
+}  // namespace halftone
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "halftone_opt FILE --passes=a,b | --pipeline [--target T] [--output FILE] [--stats]: runs "
+      "passes on a graph file and prints the result");
+  return halftone::Main(absl::ParseCommandLine(argc, argv));
+}
