@@ -12,6 +12,8 @@
 #include <unistd.h>
 #endif
 
+#include "halftone/core/bf16_speed.h"
+
 namespace halftone {
 namespace {
 
@@ -51,14 +53,20 @@ bool LinuxOffersTileData() {
 
 #endif
 
-// HALFTONE_SIMD applied to what the machine has.
-CpuFeatures DetectLimited() {
-  CpuFeatures features = CpuFeatures::Detect();
-  const char* name = std::getenv("HALFTONE_SIMD");
-  if (name == nullptr || name[0] == '\0') return features;
-  if (absl::Status status = LimitSimd(name, &features); !status.ok()) {
+void Apply(const char* variable, absl::Status (*change)(const std::string&, CpuFeatures*),
+           CpuFeatures* features) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || value[0] == '\0') return;
+  if (absl::Status status = change(value, features); !status.ok()) {
     std::fprintf(stderr, "halftone: warning: %s; ignored\n", Message(status).c_str());
   }
+}
+
+// What the machine has, changed by the environment.
+CpuFeatures DetectLimited() {
+  CpuFeatures features = CpuFeatures::Detect();
+  Apply("HALFTONE_SIMD", LimitSimd, &features);
+  Apply("HALFTONE_BF16", ForceBf16, &features);
   return features;
 }
 
@@ -85,6 +93,7 @@ std::string CpuFeatures::ToString() const {
   add(avx512dq, "avx512dq");
   add(avx512_bf16, "avx512_bf16");
   add(amx_bf16, "amx_bf16");
+  add(fast_bf16, "fast_bf16");
   return text.empty() ? "scalar" : text;
 }
 
@@ -110,6 +119,10 @@ CpuFeatures CpuFeatures::Detect() {
   features.avx512_bf16 = features.avx512f && Bit(extended1.eax, 5);
   features.amx_bf16 =
       saves_tiles && Bit(extended.edx, 22) && Bit(extended.edx, 24) && LinuxOffersTileData();
+  // Twice the products for at most one and a half times the time.
+  constexpr double kWorthwhileDotCost = 1.5;
+  features.fast_bf16 =
+      features.amx_bf16 || (features.avx512_bf16 && MeasureBf16DotCost() <= kWorthwhileDotCost);
 #endif
   return features;
 }
@@ -139,6 +152,14 @@ absl::Status LimitSimd(const std::string& name, CpuFeatures* features) {
     limited.f16c = features->f16c;
   }
   *features = level == SimdLevel::kAvx512 ? *features : limited;
+  return absl::OkStatus();
+}
+
+absl::Status ForceBf16(const std::string& name, CpuFeatures* features) {
+  if (name != "native" && name != "widened") {
+    return InvalidArgument("HALFTONE_BF16: \"", name, "\"; expected native or widened");
+  }
+  features->fast_bf16 = name == "native";
   return absl::OkStatus();
 }
 

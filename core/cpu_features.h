@@ -20,6 +20,9 @@ struct CpuFeatures {
   bool avx512dq = false;
   bool avx512_bf16 = false;
   bool amx_bf16 = false;
+  // bf16 products are faster than f32 ones: AMX, or AVX512-BF16 that is not slower than it should
+  // be (bf16_speed.h). Where false, bf16 is best kept as storage around f32 arithmetic.
+  bool fast_bf16 = false;
 
   // kAvx512 needs F, BW, VL and DQ beside all of kAvx2, which needs AVX2, FMA and F16C.
   SimdLevel level() const;
@@ -28,9 +31,9 @@ struct CpuFeatures {
 
   // Features of the processor whose register state the operating system saves.
   static CpuFeatures Detect();
-  // Detect() once per process, limited by the environment variable HALFTONE_SIMD (see LimitSimd). A
-  // value that LimitSimd refuses is reported on standard error and ignored: a typing error must not
-  // end a program, and must not pass unseen.
+  // Detect() once per process, changed by the environment variables HALFTONE_SIMD (see LimitSimd)
+  // and HALFTONE_BF16 (see ForceBf16). A value that these refuse is reported on standard error and
+  // ignored: a typing error must not end a program, and must not pass unseen.
   static const CpuFeatures& Get();
 };
 
@@ -39,6 +42,10 @@ struct CpuFeatures {
 // InvalidArgument for another name, FailedPrecondition for a level that `features` lacks;
 // `features` is then unchanged.
 absl::Status LimitSimd(const std::string& name, CpuFeatures* features);
+
+// Sets fast_bf16 whatever was measured: "native" takes the library's bf16 kernels wherever it has
+// them, "widened" never. Errors: InvalidArgument for another name.
+absl::Status ForceBf16(const std::string& name, CpuFeatures* features);
 
 const char* Name(SimdLevel level);
 

@@ -46,7 +46,7 @@ const char* CpuName(const CpuFeatures& features) {
     case SimdLevel::kAvx2:
       return "cpu-avx2";
     case SimdLevel::kAvx512:
-      return features.avx512_bf16 ? "cpu-avx512bf16" : "cpu-avx512";
+      return features.fast_bf16 ? "cpu-avx512bf16" : "cpu-avx512";
   }
   return "cpu-scalar";
 }
@@ -55,20 +55,24 @@ class CpuTarget : public RegistryTarget {
  public:
   CpuTarget(const KernelRegistry& registry, const CpuFeatures& features)
       : RegistryTarget(registry, Device::Kind::kCpu, CpuName(features)),
-        has_bf16_(features.level() == SimdLevel::kAvx512 && features.avx512_bf16) {}
+        has_bf16_(features.avx512_bf16),
+        fast_bf16_(features.level() == SimdLevel::kAvx512 && features.fast_bf16) {}
 
   DType PreferredLowType(std::string* reason) const override {
     if (reason != nullptr) {
-      *reason = has_bf16_ ? "the processor multiplies bf16 (AVX512-BF16)"
-                          : "the processor has no 16-bit products (AVX512-BF16)";
+      *reason = fast_bf16_ ? "the processor multiplies bf16 faster than f32 (AVX512-BF16, AMX)"
+                : has_bf16_
+                    ? "the processor multiplies bf16 no faster than f32 (AVX512-BF16, timed)"
+                    : "the processor has no 16-bit products (AVX512-BF16)";
     }
-    return has_bf16_ ? DType::kBF16 : DType::kF32;
+    return fast_bf16_ ? DType::kBF16 : DType::kF32;
   }
 
   bool PrefersChannelsLast() const override { return true; }
 
  private:
   bool has_bf16_;
+  bool fast_bf16_;
 };
 
 }  // namespace

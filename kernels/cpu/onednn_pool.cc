@@ -27,6 +27,15 @@ absl::Status CheckNoOverhang(const ir::Node& node, const Shape& x, const Shape& 
   return absl::OkStatus();
 }
 
+// Where windows overlap, the library adds their shares in bf16, rounding at every step.
+absl::Status CheckSumsInF32(const ir::Node& node) {
+  const auto& kernel = node.attrs().GetInts("kernel");
+  const auto& stride = node.attrs().GetInts("stride");
+  if (node.output_type().dtype == DType::kBF16 && (kernel[0] > stride[0] || kernel[1] > stride[1]))
+    return Unimplemented("the library sums overlapping windows in bf16");
+  return absl::OkStatus();
+}
+
 dnnl::pooling_forward::primitive_desc ForwardDesc(const ir::Node& node, const memory::desc& x,
                                                   const memory::desc& y) {
   const auto& kernel = node.attrs().GetInts("kernel");
@@ -80,6 +89,7 @@ void Register_cpu_onednn_pool(KernelRegistry& r) {
   onednn::AddCandidate(
       r, "avg_pool2d_grad",
       [](const ir::Node& node) {
+        HT_RETURN_IF_ERROR(onednn::CheckSumsInF32(node));
         return onednn::CheckNoOverhang(node, node.output_type().shape, node.input_type(0).shape);
       },
       onednn::CreatePoolBackward);

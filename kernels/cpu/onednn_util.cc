@@ -66,9 +66,8 @@ dnnl::memory::desc AnyDesc(DType dtype, const dnnl::memory::dims& dims) {
 }
 
 absl::Status CheckDType(const ir::Node& node, DType dtype) {
-  if (dtype == DType::kBF16 && !CpuFeatures::Get().avx512_bf16) {
-    return Unimplemented(node.Label(),
-                         ": the CPU has no AVX512-BF16, the library would emulate it");
+  if (dtype == DType::kBF16 && !CpuFeatures::Get().fast_bf16) {
+    return Unimplemented(node.Label(), ": the CPU multiplies bf16 no faster than f32");
   }
   for (const ir::Value& v : node.inputs()) {
     if (v.type().num_elements() == 0) return Unimplemented(node.Label(), ": empty operand");

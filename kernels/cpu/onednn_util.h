@@ -26,9 +26,9 @@ dnnl::memory::desc PlainDesc(DType dtype, const dnnl::memory::dims& dims);
 dnnl::memory::desc AnyDesc(DType dtype, const dnnl::memory::dims& dims);
 dnnl::memory::dims DimsOf(const Shape& shape);
 
-// The bf16 kernels of oneDNN pay only where the CPU has the instructions; without them they are
-// slower than f32 with conversions around it (measured: 2 to 3 times), so such a CPU takes the
-// widened candidate.
+// The bf16 kernels of oneDNN pay only where the CPU has fast instructions for them; elsewhere f32
+// with conversions around it is faster (measured: 2 to 3 times without AVX512-BF16, 1.5 times where
+// that is slow), so such a CPU takes the widened candidate.
 absl::Status CheckDType(const ir::Node& node, DType dtype);
 
 // Attributes for every primitive: scratchpad memory comes from the kernel's workspace.

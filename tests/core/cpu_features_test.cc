@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "halftone/core/bf16_speed.h"
+
 namespace halftone {
 namespace {
 
@@ -13,7 +15,7 @@ CpuFeatures Everything() {
   CpuFeatures f;
   f.avx2 = f.fma = f.f16c = true;
   f.avx512f = f.avx512bw = f.avx512vl = f.avx512dq = true;
-  f.avx512_bf16 = f.amx_bf16 = true;
+  f.avx512_bf16 = f.amx_bf16 = f.fast_bf16 = true;
   return f;
 }
 
@@ -53,6 +55,28 @@ TEST(CpuFeaturesTest, LimitsRemoveWhatIsAbove) {
   EXPECT_EQ(f.ToString(), "avx2 fma f16c");
   ASSERT_TRUE(LimitSimd("scalar", &f).ok());
   EXPECT_EQ(f.ToString(), "scalar");
+}
+
+TEST(CpuFeaturesTest, Bf16CanBeForcedEitherWay) {
+  CpuFeatures f;
+  ASSERT_TRUE(ForceBf16("native", &f).ok());
+  EXPECT_TRUE(f.fast_bf16);
+  ASSERT_TRUE(ForceBf16("widened", &f).ok());
+  EXPECT_FALSE(f.fast_bf16);
+  f.fast_bf16 = true;
+  const absl::Status status = ForceBf16("Native", &f);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "HALFTONE_BF16: \"Native\"; expected native or widened");
+  EXPECT_TRUE(f.fast_bf16) << "unchanged";
+}
+
+// One dot product does the work of two multiply-adds on at most the ports that these have, so it
+// costs at least half as much; 16 would be a loop that was interrupted in all its rounds.
+TEST(CpuFeaturesTest, Bf16DotCostIsPlausible) {
+  if (!CpuFeatures::Detect().avx512_bf16) GTEST_SKIP() << "no AVX512-BF16";
+  const double cost = MeasureBf16DotCost();
+  EXPECT_GE(cost, 0.5);
+  EXPECT_LT(cost, 16);
 }
 
 TEST(CpuFeaturesTest, RefusesOtherNames) {

@@ -66,11 +66,15 @@ TEST(CpuTarget, NameAndLowTypeFollowTheProcessor) {
   EXPECT_EQ(MakeCpuTarget(r.registry, Avx512())->name(), "cpu-avx512");
   CpuFeatures bf16 = Avx512();
   bf16.avx512_bf16 = true;
+  std::string reason;
+  EXPECT_EQ(MakeCpuTarget(r.registry, bf16)->name(), "cpu-avx512");
+  EXPECT_EQ(MakeCpuTarget(r.registry, bf16)->PreferredLowType(&reason), DType::kF32);
+  EXPECT_EQ(reason, "the processor multiplies bf16 no faster than f32 (AVX512-BF16, timed)");
+  bf16.fast_bf16 = true;
   const auto target = MakeCpuTarget(r.registry, bf16);
   EXPECT_EQ(target->name(), "cpu-avx512bf16");
-  std::string reason;
   EXPECT_EQ(target->PreferredLowType(&reason), DType::kBF16);
-  EXPECT_EQ(reason, "the processor multiplies bf16 (AVX512-BF16)");
+  EXPECT_EQ(reason, "the processor multiplies bf16 faster than f32 (AVX512-BF16, AMX)");
   EXPECT_EQ(MakeCpuTarget(r.registry, Avx512())->PreferredLowType(&reason), DType::kF32);
   EXPECT_EQ(reason, "the processor has no 16-bit products (AVX512-BF16)");
   // The operating system or HALFTONE_SIMD may have taken the rest of AVX-512 away.
