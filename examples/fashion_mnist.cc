@@ -31,14 +31,15 @@ using halftone::DType;
 // In: images u8 [N,28,28], labels i64 [N]. Out: mean loss, number of right answers.
 class FashionCnn : public nn::Graph {
  public:
-  explicit FashionCnn(double lr)
+  // Gradients need a scaled loss in f16 only: bf16 has the range of f32.
+  FashionCnn(double lr, bool scale_loss)
       : nn::Graph("fashion_cnn"),
         net_(nn::Conv2d(1, 32, 3, {.padding = 1}), nn::ReLU(),
              nn::Conv2d(32, 64, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
              nn::Linear(64 * 14 * 14, 128), nn::ReLU(), nn::Linear(128, 10)) {
     add_module("net", net_);
     add_optimizer(optim::Adam(parameters(), {.lr = lr}));
-    scaler = set_grad_scaler(amp::GradScaler({.growth_interval = 500}));
+    scaler = set_grad_scaler(amp::GradScaler({.growth_interval = 500, .enabled = scale_loss}));
   }
 
   nn::Values build(const nn::Values& in) override {
@@ -120,7 +121,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (absl::GetFlag(FLAGS_threads) > 0) halftone::SetNumThreads(absl::GetFlag(FLAGS_threads));
-  FashionCnn model(absl::GetFlag(FLAGS_lr));
+  FashionCnn model(absl::GetFlag(FLAGS_lr), low == DType::kF16);
   model.config.seed = absl::GetFlag(FLAGS_seed);
   model.config.dump_dir = absl::GetFlag(FLAGS_dump);
   model.config.enable_amp(amp_choice != "off", {.dtype = low});
