@@ -9,6 +9,7 @@
 #include "halftone/core/status.h"
 #include "halftone/core/tensor.h"
 #include "halftone/core/threads.h"
+#include "halftone/core/version.h"
 #include "halftone/graph/nn/activations.h"
 #include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/conv.h"

@@ -1,20 +1,37 @@
-# `cmake --install`: archives, headers below include/halftone, and a package, so that
-# find_package(halftone) gives halftone::halftone, with the includes spelled as in the tree.
+# `cmake --install`, in components:
+#   development  archives, headers below include/halftone, and two packages that name what the
+#                archives link: find_package(halftone) gives halftone::halftone, `pkg-config --cflags
+#                --libs halftone` the same for other build systems. Both can be moved with their prefix.
+#   tools        the programs of tools/
+# Includes are spelled as in the tree.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/halftone)
 get_property(layers GLOBAL PROPERTY HALFTONE_LAYERS)
 install(TARGETS ${layers} halftone_all EXPORT halftone_targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT halftone_targets NAMESPACE halftone:: DESTINATION ${package_dir}
-        FILE halftoneTargets.cmake)
+        FILE halftoneTargets.cmake COMPONENT development)
 file(GLOB top_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/*.h)
-install(FILES ${top_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone)
+install(FILES ${top_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone
+        COMPONENT development)
 install(DIRECTORY core graph kernels optim passes
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone
-        FILES_MATCHING PATTERN "*.h" PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE)
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone COMPONENT development
+        FILES_MATCHING PATTERN "*.h" PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE
+        PATTERN "*-inl.h" EXCLUDE)
 
+get_property(tools GLOBAL PROPERTY HALFTONE_PROGRAMS_tools)
+install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+
+# Documents of each component, in the folder of its Debian package.
+file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE*)
+install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhalftone-dev
+        COMPONENT development)
+install(FILES ${documents} tools/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/halftone-tools
+        COMPONENT tools)
+
+# CMake package.
 set(openmp_dependency "")
 if(HALFTONE_OPENMP)
   set(openmp_dependency "find_dependency(OpenMP COMPONENTS CXX)")
@@ -34,4 +51,34 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/halftoneConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/halftoneConfig.cmake
               ${CMAKE_BINARY_DIR}/halftoneConfigVersion.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT development)
+
+# pkg-config file. The archives refer to each other in circles, hence the group. oneDNN has no .pc
+# file in Debian. ParallelFor is a template that reads _OPENMP: callers must agree with the archives.
+set(archives "")
+foreach(layer IN LISTS layers)
+  get_target_property(type ${layer} TYPE)
+  if(type STREQUAL STATIC_LIBRARY)
+    string(APPEND archives " -l${layer}")
+  endif()
+endforeach()
+set(openmp_flag "")
+if(HALFTONE_OPENMP)
+  set(openmp_flag " ${OpenMP_CXX_FLAGS}")
+endif()
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/halftone.pc @ONLY CONTENT
+"prefix=\${pcfiledir}/@to_prefix@
+libdir=\${prefix}/@CMAKE_INSTALL_LIBDIR@
+includedir=\${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
+
+Name: halftone
+Description: @PROJECT_DESCRIPTION@ (C++20, static)
+Version: @PROJECT_VERSION@
+Requires: absl_inlined_vector absl_span absl_status absl_statusor absl_strings libhwy protobuf zlib
+Cflags: -I\${includedir} -pthread@openmp_flag@
+Libs: -L\${libdir} -Wl,--start-group@archives@ -Wl,--end-group -ldnnl -pthread@openmp_flag@
+")
+install(FILES ${CMAKE_BINARY_DIR}/halftone.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT development)

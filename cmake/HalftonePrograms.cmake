@@ -1,6 +1,6 @@
 # halftone_programs(DIR target...): each DIR/<stem>.cc is the program <build>/DIR/<stem>; what several
 # share lies in DIR/support/ and becomes halftone_DIR_support. The target halftone_all_programs builds
-# the programs of all folders.
+# the programs of all folders; the property HALFTONE_PROGRAMS_DIR lists those of one.
 add_custom_target(halftone_all_programs)
 
 function(halftone_programs dir)
@@ -18,5 +18,6 @@ function(halftone_programs dir)
     set_target_properties(${stem} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${dir})
     target_link_libraries(${stem} PRIVATE ${links})
     add_dependencies(halftone_all_programs ${stem})
+    set_property(GLOBAL APPEND PROPERTY HALFTONE_PROGRAMS_${dir} ${stem})
   endforeach()
 endfunction()

@@ -1,12 +1,44 @@
-# cmake -DBUILD=<build tree> -DSOURCE=<this folder> -DCXX=<compiler> -DBUILD_TYPE=<type> -DFLAGS=<flags>
-# -P run.cmake: installs the build tree into a scratch prefix, builds the consumer against it, runs it.
-set(work ${BUILD}/install_test)
-file(REMOVE_RECURSE ${work})
+# cmake -DBUILD=<build tree> -DSOURCE=<source root> -DWORK=<scratch> -DCXX=<compiler>
+# -DBUILD_TYPE=<type> -DFLAGS=<flags> -DVERSION=<expected> -DWAY=<cmake|pkg-config|deb> -P run.cmake
+#
+# Builds examples/outside against an installed Halftone and runs it:
+#   cmake       installed into a scratch prefix that is then moved, found by find_package
+#   pkg-config  the same prefix, compiler flags from pkg-config alone
+#   deb         unpacked Debian packages, whose fields and contents are checked
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${work}/build -G Ninja -DCMAKE_PREFIX_PATH=${work}/prefix
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${BUILD_TYPE} -DCMAKE_CXX_FLAGS=${FLAGS})
-run(${CMAKE_COMMAND} --build ${work}/build)
-run(${work}/build/consumer)
+
+function(output_of out)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE text
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(expect text pattern)
+  if(NOT text MATCHES "${pattern}")
+    message(FATAL_ERROR "expected a match of \"${pattern}\" in:\n${text}")
+  endif()
+endfunction()
+
+function(run_outside program)
+  output_of(text ${program})
+  expect("${text}" "^Halftone ${VERSION}\n")
+endfunction()
+
+function(build_with_cmake prefix)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/examples/outside -B ${WORK}/build -G Ninja
+      -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
+      -DCMAKE_CXX_FLAGS=${FLAGS})
+  run(${CMAKE_COMMAND} --build ${WORK}/build)
+  run_outside(${WORK}/build/outside)
+endfunction()
+
+function(install_moved prefix)
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
+  file(RENAME ${WORK}/first ${prefix})
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+include(${CMAKE_CURRENT_LIST_DIR}/${WAY}.cmake)

@@ -1,0 +1,48 @@
+# `cpack` in a build folder makes Debian packages, one for each component of HalftoneInstall:
+#   libhalftone-dev  what a program is built with. The archives are static, so whoever links them needs
+#                    the development packages of their libraries.
+#   halftone-tools   programs
+set(CPACK_GENERATOR DEB)
+# Debian wants a summary for each package; the project has one only.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
+set(CPACK_PACKAGE_NAME halftone)
+set(CPACK_PACKAGE_VENDOR "Halftone developers")
+set(CPACK_PACKAGE_CONTACT "Halftone developers <halftone@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL development tools)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+
+set(libs "libabsl-dev (>= 20220623), libdnnl-dev (>= 2.6), ocl-icd-opencl-dev, libhwy-dev (>= 1.0)")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libhalftone-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+    "${libs}, libprotobuf-dev (>= 3.21), zlib1g-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "halftone-tools, cmake, pkg-config")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+    "deep learning with static graphs - development files
+Describe one training step in C++20, and Halftone compiles it ahead of running
+it. Mixed precision is a graph pass that can be read, explained and overruled.
+.
+Headers, static libraries, and files for CMake and pkg-config.")
+
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME halftone-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION
+    "deep learning with static graphs - programs
+Programs that show, transform and run the graph files of Halftone.")
+
+# What the programs link: from the binaries where dpkg-dev is installed, else Debian 12's names.
+find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
+mark_as_advanced(DPKG_SHLIBDEPS)
+if(DPKG_SHLIBDEPS)
+  set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
+else()
+  set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
+      "libabsl20220623, libc6, libdnnl2, libgcc-s1, libgomp1, libhwy1, libprotobuf32, libstdc++6, zlib1g")
+endif()
+include(CPack)
