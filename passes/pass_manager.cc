@@ -36,11 +36,12 @@ absl::Status PassManager::Run(ir::Graph& graph, PassContext& context) {
   runs_.clear();
   dumps_ = 0;
   HT_RETURN_IF_ERROR(ParseFilter());
+  HT_ASSIGN_OR_RETURN(const size_t groups, CountGroupsToRun());
   if (options_.verify) {
     HT_RETURN_IF_ERROR(Annotate(ir::Verify(graph), "graph before the first pass: "));
   }
   HT_RETURN_IF_ERROR(Dump(graph, "input"));
-  for (const Group& group : groups_) HT_RETURN_IF_ERROR(RunGroup(group, graph, context));
+  for (size_t i = 0; i < groups; ++i) HT_RETURN_IF_ERROR(RunGroup(groups_[i], graph, context));
   return absl::OkStatus();
 }
 
@@ -89,14 +90,25 @@ absl::Status PassManager::ParseFilter() {
                              "\" mixes names to run with names to leave out");
     }
     if (excludes) part.erase(0, 1);
-    const bool known = std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
-      return std::any_of(group.passes.begin(), group.passes.end(),
-                         [&](const auto& pass) { return part == pass->name(); });
-    });
+    const bool known = std::any_of(groups_.begin(), groups_.end(),
+                                   [&](const Group& group) { return group.Has(part); });
     if (!known) return InvalidArgument("pass filter: no pass is named \"", part, "\"");
     filter_names_.push_back(part);
   }
   return absl::OkStatus();
+}
+
+bool PassManager::Group::Has(const std::string& pass) const {
+  return std::any_of(passes.begin(), passes.end(),
+                     [&](const auto& own) { return pass == own->name(); });
+}
+
+absl::StatusOr<size_t> PassManager::CountGroupsToRun() const {
+  if (options_.stop_after.empty()) return groups_.size();
+  for (size_t count = groups_.size(); count > 0; --count) {
+    if (groups_[count - 1].Has(options_.stop_after)) return count;
+  }
+  return InvalidArgument("stop after: no pass is named \"", options_.stop_after, "\"");
 }
 
 bool PassManager::Selected(const std::string& pass) const {
@@ -114,9 +126,7 @@ absl::Status PassManager::Dump(const ir::Graph& graph, const std::string& what) 
   char number[16];
   std::snprintf(number, sizeof(number), "%02d_", dumps_++);
   const std::filesystem::path path = dir / (number + what + ".txt");
-  ir::TextOptions text;
-  text.scopes = true;
-  text.provenance = true;
+  ir::TextOptions text = ir::TextOptions::Lossless();
   text.constant_files = true;
   HT_RETURN_IF_ERROR(ir::WriteConstantFiles(graph, options_.dump_dir));
   std::ofstream file(path);

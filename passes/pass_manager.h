@@ -25,6 +25,9 @@ struct PassManagerOptions {
   // "" runs every pass; "a,b" only these; "-a,-b" all but these. A name that no pass has is an
   // error.
   std::string filter;
+  // Run nothing after the last pass, or group of passes, with this name in it. A name that no pass
+  // has is an error. Empty: run all.
+  std::string stop_after;
 };
 
 // One run of one pass.
@@ -49,7 +52,8 @@ class PassManager {
   // Sorts and verifies after each pass that changed the graph. `context.target` must not be null.
   // Errors are prefixed with the pass: "pass clean-up-casts: ...". Internal: a pass broke the
   // graph, answered "changed" wrongly, or a group went on changing after max_rounds.
-  // InvalidArgument: the filter names an unknown pass. Unavailable: the dump cannot be written.
+  // InvalidArgument: the filter or stop_after names an unknown pass. Unavailable: the dump cannot
+  // be written.
   absl::Status Run(ir::Graph& graph, PassContext& context);
 
   // What the last Run did, in order; filtered passes are absent.
@@ -59,12 +63,15 @@ class PassManager {
 
  private:
   struct Group {
+    bool Has(const std::string& pass) const;
     std::string name;
     std::vector<std::unique_ptr<Pass>> passes;
     int max_rounds;  // 1: a single pass, not a group
     bool to_fixed_point;
   };
   absl::Status ParseFilter();
+  // How many groups run. Error: InvalidArgument.
+  absl::StatusOr<size_t> CountGroupsToRun() const;
   bool Selected(const std::string& pass) const;
   absl::Status RunGroup(const Group& group, ir::Graph& graph, PassContext& context);
   absl::StatusOr<bool> RunPass(Pass& pass, int round, ir::Graph& graph, PassContext& context);

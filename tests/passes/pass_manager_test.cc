@@ -213,6 +213,27 @@ TEST_F(PassManagerTest, FilterThatMatchesNothingIsAnError) {
             "pass filter \"idle,-idle\" mixes names to run with names to leave out");
 }
 
+TEST_F(PassManagerTest, StopsAfterTheLastGroupWithThePass) {
+  for (const auto& [stop, expected] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"", {"a", "b", "c", "a", "d"}}, {"a", {"a", "b", "c", "a"}}, {"b", {"a", "b", "c"}}}) {
+    options_.stop_after = stop;
+    PassManager manager(options_);
+    manager.Add(Idle("a"));
+    std::vector<std::unique_ptr<Pass>> group;  // stays whole: "b" runs until it has settled
+    group.push_back(Idle("b"));
+    group.push_back(Idle("c"));
+    manager.AddGroup("both", std::move(group));
+    manager.Add(Idle("a"));
+    manager.Add(Idle("d"));
+    ASSERT_TRUE(manager.Run(*graph_, context_).ok()) << stop;
+    EXPECT_EQ(Names(manager), expected) << stop;
+  }
+  options_.stop_after = "both";  // a group is no pass
+  const absl::Status unknown = RunOne(Idle());
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(unknown), "stop after: no pass is named \"both\"");
+}
+
 TEST_F(PassManagerTest, DumpsTheInputAndEveryChange) {
   options_.dump_dir = (dir_ / "new").string();
   PassManager manager(options_);
@@ -231,6 +252,18 @@ TEST_F(PassManagerTest, DumpsTheInputAndEveryChange) {
   const auto parsed = ir::Parse(last.str());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ((*parsed)->Hash(), graph_->Hash());
+}
+
+TEST_F(PassManagerTest, DumpsKeepDecisionsAndLocations) {
+  ir::Node& node = *graph_->nodes()[0];
+  node.amp = {true, ir::AmpClass::kClear, DType::kF32, "fp32: by hand"};
+  node.location = {"model.cc", 42};
+  options_.dump_dir = dir_.string();
+  ASSERT_TRUE(RunOne(Idle()).ok());
+  std::stringstream text;
+  text << std::ifstream(dir_ / "00_input.txt").rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("amp(clear,f32,\"fp32: by hand\")"));
+  EXPECT_THAT(text.str(), HasSubstr("loc(\"model.cc\":42)"));
 }
 
 TEST_F(PassManagerTest, DumpThatCannotBeWrittenIsAnError) {
