@@ -1,95 +1,141 @@
-// Shows a graph file (text or protobuf form): the graph itself, a drawing, JSON, or the
-// mixed-precision decisions. Exit status: 0, 1 the file cannot be read or lowered, 2 wrong options.
+// Shows a graph file (text or protobuf form), or a folder of graphs that a program dumped: the
+// graph itself, a drawing, a page, JSON; its mixed-precision decisions, memory or cost; or what
+// differs between two.
+//
+// Exit status: 0, 1 the file cannot be read or lowered, 2 wrong options. With --diff as diff has
+// it: 0 no differences, 1 differences, 2 anything that went wrong.
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
-#include "halftone/graph/ir/proto.h"
 #include "halftone/graph/ir/text.h"
-#include "halftone/passes/amp/report.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/insert_amp_casts.h"
-#include "halftone/passes/pass_manager.h"
-#include "halftone/passes/trim_amp_islands.h"
+#include "halftone/tools/support/amp_table.h"
+#include "halftone/tools/support/cost_report.h"
+#include "halftone/tools/support/graph_diff.h"
 #include "halftone/tools/support/graph_dot.h"
 #include "halftone/tools/support/graph_json.h"
+#include "halftone/tools/support/graph_source.h"
+#include "halftone/tools/support/memory_report.h"
 
-ABSL_FLAG(std::string, format, "text", "text, dot or json");
+ABSL_FLAG(std::string, format, "text", "text, dot or json; tables: text or json");
+ABSL_FLAG(
+    std::string, after, "",
+    "show the graph after this pass: the pipeline runs up to there, for --target; of a folder, "
+    "the file of that pass is taken");
 ABSL_FLAG(bool, amp, false,
-          "the decision table of mixed precision (text or json). A graph with an `amp` marker that "
-          "no pass has read "
-          "yet is decided first, for --target");
-ABSL_FLAG(std::string, target, "cpu-avx512bf16", "device that --amp decides for");
+          "the decision table of mixed precision. A graph with an `amp` marker that no pass has "
+          "read yet is decided first, for --target");
+ABSL_FLAG(bool, memory, false, "bytes held at each node, the peak, and who holds it");
+ABSL_FLAG(bool, cost, false, "flops and bytes of each node, and their shares");
+ABSL_FLAG(bool, diff, false, "what differs between two files; with --after, after that pass");
+ABSL_FLAG(std::string, target, "cpu-avx512bf16",
+          "device for --after and --amp: cpu-avx512bf16, cpu-avx2 or cuda-sm90");
 
 namespace halftone {
 namespace {
+
+constexpr char kUsage[] =
+    "halftone_dump FILE [--format text|dot|json] [--after PASS] [--amp | --memory | --cost] "
+    "or halftone_dump --diff A B";
 
 int Fail(int code, const std::string& message) {
   std::fprintf(stderr, "halftone_dump: %s\n", message.c_str());
   return code;
 }
 
-bool HasAmpMarker(const ir::Graph& graph) {
-  for (const auto& node : graph.nodes()) {
-    if (node->op().name == "amp") return true;
-  }
-  return false;
+int Show(const std::string& text, int code = 0) {
+  std::fputs(text.c_str(), stdout);
+  return code;
 }
 
-absl::Status Decide(ir::Graph& graph, const ir::Target& target) {
-  passes::PassManager manager;
-  manager.Add(passes::MakeInsertAmpCasts());
-  manager.Add(passes::MakeTrimAmpIslands());
-  passes::PassContext context;
-  context.target = &target;
-  return manager.Run(graph, context);
+// What is wrong with the options; "" if nothing is.
+std::string CheckOptions(const std::vector<char*>& arguments) {
+  const std::string format = absl::GetFlag(FLAGS_format);
+  if (!std::set<std::string>{"text", "dot", "json"}.contains(format)) {
+    return "--format=" + format + ": expected text, dot or json";
+  }
+  std::vector<std::string> tables;
+  if (absl::GetFlag(FLAGS_amp)) tables.emplace_back("--amp");
+  if (absl::GetFlag(FLAGS_memory)) tables.emplace_back("--memory");
+  if (absl::GetFlag(FLAGS_cost)) tables.emplace_back("--cost");
+  if (absl::GetFlag(FLAGS_diff)) tables.emplace_back("--diff");
+  if (tables.size() > 1) {
+    return tables[0] + " and " + tables[1] + ": expected one of --amp, --memory, --cost, --diff";
+  }
+  if (!tables.empty() && format != "text" && format != "json") {
+    return tables[0] + ": a table has no --format=" + format + "; expected text or json";
+  }
+  if (absl::GetFlag(FLAGS_diff)) {
+    if (arguments.size() != 3) return "--diff: expected two files, A B";
+  } else if (arguments.size() != 2) {
+    return std::string("expected one FILE; ") + kUsage;
+  }
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const absl::Status known = tools::CheckAfter(arguments[i], absl::GetFlag(FLAGS_after));
+    if (!known.ok()) return "--after: " + Message(known);
+  }
+  const auto target = passes::FindFixedTarget(absl::GetFlag(FLAGS_target));
+  return target.ok() ? "" : "--target: " + Message(target.status());
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> Load(const std::string& path, const ir::Target& target) {
+  return tools::LoadGraph(path, absl::GetFlag(FLAGS_after), target);
+}
+
+int ShowDiff(const std::vector<char*>& arguments, const ir::Target& target, bool json) {
+  const auto a = Load(arguments[1], target);
+  if (!a.ok()) return Fail(2, Message(a.status()));
+  const auto b = Load(arguments[2], target);
+  if (!b.ok()) return Fail(2, Message(b.status()));
+  const std::vector<tools::Difference> differences = tools::DiffGraphs(**a, **b);
+  return Show(json ? tools::ToJson(differences) : tools::ToText(differences),
+              differences.empty() ? 0 : 1);
+}
+
+int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& target, bool json) {
+  const auto report = tools::DecideAmp(graph, target);
+  if (!report.ok()) return Fail(1, Message(report.status()));
+  if (report->rows.empty()) {
+    return Fail(1, path +
+                       ": no mixed-precision decisions: the graph has neither an `amp` marker "
+                       "nor been through insert-amp-casts");
+  }
+  return Show(json ? passes::ToJson(*report) : passes::ToText(*report));
 }
 
 int Main(const std::vector<char*>& arguments) {
+  const std::string wrong = CheckOptions(arguments);
+  if (!wrong.empty()) return Fail(2, wrong);
   const std::string format = absl::GetFlag(FLAGS_format);
-  const bool amp = absl::GetFlag(FLAGS_amp);
-  if (arguments.size() != 2)
-    return Fail(2, "expected one FILE; halftone_dump FILE [--format text|dot|json] [--amp]");
-  if (format != "text" && format != "dot" && format != "json") {
-    return Fail(2, "--format=" + format + ": expected text, dot or json");
-  }
-  if (amp && format == "dot")
-    return Fail(2, "--amp: a table has no drawing; expected --format text or json");
-  const auto target = passes::FindFixedTarget(absl::GetFlag(FLAGS_target));
-  if (!target.ok()) return Fail(2, "--target: " + Message(target.status()));
+  const bool json = format == "json";
+  const ir::Target& target = **passes::FindFixedTarget(absl::GetFlag(FLAGS_target));
+  if (absl::GetFlag(FLAGS_diff)) return ShowDiff(arguments, target, json);
 
-  auto read = ir::ReadGraphFile(arguments[1]);
-  if (!read.ok()) return Fail(1, Message(read.status()));
-  ir::Graph& graph = **read;
-  if (amp) {
-    if (HasAmpMarker(graph)) {
-      const absl::Status status = Decide(graph, **target);
-      if (!status.ok()) return Fail(1, Message(status));
-    }
-    const passes::AmpReport report = passes::MakeAmpReport(graph);
-    if (report.rows.empty()) {
-      return Fail(1, std::string(arguments[1]) +
-                         ": no mixed-precision decisions: the graph has neither an `amp` marker "
-                         "nor been through insert-amp-casts");
-    }
-    std::fputs((format == "json" ? passes::ToJson(report) : passes::ToText(report)).c_str(),
-               stdout);
-    return 0;
+  const auto loaded = Load(arguments[1], target);
+  if (!loaded.ok()) return Fail(1, Message(loaded.status()));
+  const ir::Graph& graph = **loaded;
+  if (absl::GetFlag(FLAGS_amp)) return ShowAmp(arguments[1], graph, target, json);
+  if (absl::GetFlag(FLAGS_memory)) {
+    const tools::MemoryReport report = tools::MakeMemoryReport(graph);
+    return Show(json ? tools::ToJson(report) : tools::ToText(report));
   }
-  const std::string shown = format == "dot"    ? tools::ToDot(graph)
-                            : format == "json" ? tools::ToJson(graph)
-                                               : ir::Print(graph, ir::TextOptions::Lossless());
-  std::fputs(shown.c_str(), stdout);
-  return 0;
+  if (absl::GetFlag(FLAGS_cost)) {
+    const tools::CostReport report = tools::MakeCostReport(graph);
+    return Show(json ? tools::ToJson(report) : tools::ToText(report));
+  }
+  if (format == "dot") return Show(tools::ToDot(graph));
+  if (json) return Show(tools::ToJson(graph));
+  return Show(ir::Print(graph, ir::TextOptions::Lossless()));
 }
 
 }  // namespace
 }  // namespace halftone
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage(
-      "halftone_dump FILE [--format text|dot|json] [--amp]: shows a graph file");
+  absl::SetProgramUsageMessage(std::string(halftone::kUsage) + ": shows a graph file");
   return halftone::Main(absl::ParseCommandLine(argc, argv));
 }

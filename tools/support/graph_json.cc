@@ -1,13 +1,10 @@
 #include "halftone/tools/support/graph_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include "halftone/graph/ir/text.h"
+#include "halftone/tools/support/json_text.h"
 
 namespace halftone::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string ValueName(const ir::Value& v) {
   std::string name = "%" + v.node->name();
@@ -56,9 +53,7 @@ std::string ToJson(const ir::Graph& graph) {
     entry["value"] = ValueName(output.value);
     json["outputs"].push_back(entry);
   }
-  // Names come from files and need not be UTF-8: what is not becomes U+FFFD instead of an
-  // exception.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Dump(json);
 }
 
 }  // namespace halftone::tools

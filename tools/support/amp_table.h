@@ -1,0 +1,13 @@
+// The mixed-precision decisions of a graph, whether or not they have been taken.
+#pragma once
+
+#include "halftone/graph/ir/target.h"
+#include "halftone/passes/amp/report.h"
+
+namespace halftone::tools {
+
+// The decisions that the nodes carry; for a graph with an `amp` marker, those that the passes take
+// on a copy of it, for `target`. Empty if there are neither. Errors: what the passes say.
+absl::StatusOr<passes::AmpReport> DecideAmp(const ir::Graph& graph, const ir::Target& target);
+
+}  // namespace halftone::tools

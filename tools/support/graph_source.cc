@@ -1,0 +1,110 @@
+#include "halftone/tools/support/graph_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "halftone/graph/ir/proto.h"
+#include "halftone/kernels/reference_evaluator.h"
+#include "halftone/passes/pipeline.h"
+
+namespace halftone::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether `name` is "00_input.txt": digits, '_', a pass, ".txt".
+bool IsDumpName(const std::string& name) {
+  const auto end = std::find_if_not(name.begin(), name.end(), IsDigit);
+  return end != name.begin() && end != name.end() && *end == '_' && name.ends_with(".txt");
+}
+
+std::string PassOf(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  return stem.substr(stem.find('_') + 1);
+}
+
+struct Folder {
+  std::vector<fs::path> dumps;    // in the order of their numbers
+  std::vector<fs::path> folders;  // in it
+};
+
+absl::StatusOr<Folder> List(const fs::path& path) {
+  Folder folder;
+  std::error_code error;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_directory(ignored)) folder.folders.push_back(it->path());
+    if (IsDumpName(it->path().filename().string())) folder.dumps.push_back(it->path());
+  }
+  if (error) {
+    return FailedPrecondition(path.string(), ": cannot be listed: ", error.message());
+  }
+  std::sort(folder.folders.begin(), folder.folders.end());
+  // "100_x" comes after "99_x".
+  const auto number = [](const fs::path& file) {
+    return std::strtoull(file.filename().c_str(), nullptr, 10);
+  };
+  std::sort(folder.dumps.begin(), folder.dumps.end(), [&](const auto& a, const auto& b) {
+    return std::pair(number(a), a) < std::pair(number(b), b);
+  });
+  return folder;
+}
+
+std::string Names(const std::vector<fs::path>& paths) {
+  std::string names;
+  for (const fs::path& path : paths) names += (names.empty() ? "" : ", ") + path.stem().string();
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> LoadFromFolder(const std::string& path,
+                                                          const std::string& after) {
+  HT_ASSIGN_OR_RETURN(Folder folder, List(path));
+  if (folder.dumps.empty() && folder.folders.size() == 1) {
+    HT_ASSIGN_OR_RETURN(folder, List(fs::path(folder.folders[0])));
+  }
+  if (folder.dumps.empty()) {
+    return NotFound(path, ": no file such as 00_input.txt, as --dump or HALFTONE_DUMP write them; ",
+                    folder.folders.empty() ? "no folder in it either"
+                                           : "it has the folders " + Names(folder.folders));
+  }
+  const auto found =
+      std::find_if(folder.dumps.rbegin(), folder.dumps.rend(), [&](const fs::path& file) {
+        return after.empty() || PassOf(file) == after || file.stem() == after;
+      });
+  if (found == folder.dumps.rend()) {
+    return NotFound(path, ": no graph after \"", after,
+                    "\": no such pass, or it changed nothing; expected one of ",
+                    Names(folder.dumps));
+  }
+  return ir::ReadGraphFile(found->string());
+}
+
+}  // namespace
+
+absl::Status CheckAfter(const std::string& path, const std::string& after) {
+  std::error_code ignored;
+  if (after.empty() || fs::is_directory(path, ignored)) return absl::OkStatus();
+  return passes::MakePass(after).status();
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> LoadGraph(const std::string& path,
+                                                     const std::string& after,
+                                                     const ir::Target& target) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return LoadFromFolder(path, after);
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> graph, ir::ReadGraphFile(path));
+  if (after.empty()) return graph;
+  const kernels::ReferenceEvaluator evaluator;
+  passes::PassContext context;
+  context.target = &target;
+  context.evaluator = &evaluator;
+  passes::PassManagerOptions options;
+  options.stop_after = after;
+  HT_RETURN_IF_ERROR(Annotate(passes::RunPipeline(*graph, context, options), path + ": "));
+  return graph;
+}
+
+}  // namespace halftone::tools

@@ -1,0 +1,29 @@
+// Where the tools get the graph that they show.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ir/target.h"
+
+namespace halftone::tools {
+
+// Reads `path`: a graph file, or a folder that `--dump` or HALFTONE_DUMP wrote, which holds files
+// 00_input.txt, 01_<pass>.txt, ..., or one folder that does.
+//
+// With an empty `after`, that is the file's graph, or the last one of the folder. Otherwise it is
+// the graph after the last run of the pass `after`: of a file, the pipeline runs for `target` up to
+// there (with the group of passes that it belongs to, if any); of a folder, the last file of that
+// pass is read, and `after` may also be "input" or all of a file's stem, "07_autodiff".
+//
+// Errors: NotFound (no such file, or none of that pass, listing what there is), and what
+// ReadGraphFile and the passes say.
+absl::StatusOr<std::unique_ptr<ir::Graph>> LoadGraph(const std::string& path,
+                                                     const std::string& after,
+                                                     const ir::Target& target);
+
+// Whether LoadGraph knows `after`, before anything is read. Error: NotFound listing the passes.
+absl::Status CheckAfter(const std::string& path, const std::string& after);
+
+}  // namespace halftone::tools
