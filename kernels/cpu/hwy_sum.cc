@@ -16,8 +16,8 @@ namespace HWY_NAMESPACE {
 
 struct SumOp {
   using Acc = double;
-  static constexpr Acc kInitial = 0;
-  static HWY_INLINE F32Vec Start() { return hn::Zero(F32Tag()); }
+  static constexpr Acc kInitial = -0.0;  // adds nothing to any value, -0 included
+  static HWY_INLINE F32Vec Start() { return hn::Set(F32Tag(), -0.0f); }
   static HWY_INLINE F32Vec Step(F32Vec a, F32Vec x) { return hn::Add(a, x); }
   static HWY_INLINE void Flush(F32Vec a, Acc* acc) { AddToDoubles(a, acc); }
   static HWY_INLINE void FlushLanes(F32Vec a, Acc* acc) {
@@ -40,7 +40,7 @@ HWY_EXPORT(FindSum);
 
 struct Sum {
   using Acc = double;
-  static constexpr Acc kInitial = 0;
+  static constexpr Acc kInitial = -0.0;
   static Acc Combine(Acc a, Acc b) { return a + b; }
 };
 

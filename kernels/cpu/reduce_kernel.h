@@ -52,8 +52,8 @@ class ReduceKernel : public Kernel {
   void Run(const KernelArgs& args) override {
     void* y = args.outputs[0];
     if (x_count_ == 0) {
-      // 0 / 0: the mean over nothing is NaN.
-      const Acc nothing = Op::kInitial;
+      // The sum over nothing is 0, not -0; 0 / 0: the mean over nothing is NaN.
+      const Acc nothing = Op::kInitial + 0;
       for (int64_t i = 0; i < y_count_; ++i) Store(&nothing, 1, y, i);
       return;
     }

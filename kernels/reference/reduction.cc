@@ -48,7 +48,7 @@ RefRun MakeSum(const RefNode& node, const ops::Axes& axes, bool mean) {
   const double divisor = mean ? static_cast<double>(plan.reduced.size()) : 1;
   return [plan, divisor](const RefCall& call) {
     for (int64_t o = 0; o < plan.kept.size(); ++o) {
-      double sum = 0;
+      double sum = plan.reduced.size() > 0 ? -0.0 : 0.0;  // a sum of -0 alone is -0
       for (int64_t k = 0; k < plan.reduced.size(); ++k) {
         sum += call.Load(0, plan.kept(o) + plan.reduced(k));
       }

@@ -17,7 +17,7 @@ namespace {
 using testing::RandomGraph;
 
 TEST(RandomGraph, RoundTripIsAFixedPoint) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     const auto graph = RandomGraph(seed);
     for (const TextOptions& options : {TextOptions{}, TextOptions::Lossless()}) {
       const std::string text = Print(*graph, options);
@@ -35,7 +35,7 @@ TEST(RandomGraph, RoundTripIsAFixedPoint) {
 }
 
 TEST(RandomGraph, ProtoAloneKeepsWhatLosslessTextShows) {
-  for (uint64_t seed = 300; seed < 350; ++seed) {
+  for (uint64_t seed = 1000; seed < 1100; ++seed) {
     const auto graph = RandomGraph(seed);
     const auto read = FromProtoBytes(*ToProtoBytes(*graph));
     ASSERT_TRUE(read.ok()) << read.status();

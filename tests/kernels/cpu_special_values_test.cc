@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "halftone/tests/kernels/cpu_check.h"
+#include "halftone/tests/kernels/simd_levels.h"
+#include "halftone/tests/support/run_kernel.h"
 
 namespace halftone::testing {
 namespace {
@@ -97,6 +100,37 @@ TEST(CpuSpecialValues, ReductionsPassNanOn) {
     }
     for (int64_t axis : {0, 1})
       CheckCandidates(Case("argmax", "special", {input}, {{"axis", axis}}));
+  }
+}
+
+// IEEE 754: -0 + -0 = -0, and a sum of one element is that element. Signs of results by axes and
+// shape.
+TEST(CpuSpecialValues, SumsKeepTheSignOfZero) {
+  for (const Shape& shape : {Shape{1, 3}, Shape{3, 1}, Shape{2, 40}, Shape{40, 2}, Shape{9, 700}}) {
+    for (const char* op : {"sum", "mean"}) {
+      for (int64_t axis : {0, 1}) {
+        const OpCase c =
+            Case(op, "zeros", {Fixed(shape, std::vector<double>(shape.num_elements(), -0.0))},
+                 {{"axes", std::vector<int64_t>{axis}}});
+        const std::vector<Tensor> inputs = MakeCaseInputs(c, DType::kF32);
+        const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF32);
+        const ir::Node& node = *CaseNode(*graph);
+        for (const auto* candidate :
+             kernels::KernelRegistry::Global().Candidates(op, Device::Kind::kCpu)) {
+          for (SimdLevel level : SimdLevelsHere()) {
+            const ForcedSimdLevel forced(level);
+            auto kernel = kernels::KernelRegistry::Global().CreateNamed(node, candidate->name);
+            ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+            const auto y = RunKernel(**kernel, node, inputs);
+            ASSERT_TRUE(y.ok()) << Message(y.status());
+            for (int64_t i = 0; i < (*y)[0].num_elements(); ++i) {
+              EXPECT_TRUE(std::signbit((*y)[0].data<float>()[i]))
+                  << candidate->name << ", " << Name(level) << ", " << shape << ", axis " << axis;
+            }
+          }
+        }
+      }
+    }
   }
 }
 

@@ -34,7 +34,7 @@ class AmpRandom : public ::testing::TestWithParam<DType> {};
 
 TEST_P(AmpRandom, IsIdempotentOrderIndependentAndVerified) {
   int changed = 0;
-  for (uint64_t seed = 0; seed < 80; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);
     const auto original = WithMarker(seed, GetParam());
     AmpRun run = RunAmp(original->Clone());
@@ -57,11 +57,11 @@ TEST_P(AmpRandom, IsIdempotentOrderIndependentAndVerified) {
     ASSERT_TRUE(RunPass(*passes::MakeTrimAmpIslands(), &shuffled).ok());
     EXPECT_EQ(Decisions(*shuffled.graph), Decisions(*run.graph));
   }
-  EXPECT_GT(changed, 20) << "too few graphs have something to lower";
+  EXPECT_GT(changed, 300) << "too few graphs have something to lower";
 }
 
 TEST_P(AmpRandom, KeepsTheTypesOfOutputsAndOfWhatIsNoFloat) {
-  for (uint64_t seed = 0; seed < 80; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);
     const auto original = WithMarker(seed, GetParam());
     AmpRun run = RunAmp(original->Clone());

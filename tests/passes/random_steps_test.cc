@@ -12,7 +12,7 @@
 namespace halftone::testing {
 namespace {
 
-constexpr uint64_t kGraphs = 60;
+constexpr uint64_t kGraphs = 1000;
 
 class RandomSteps : public ::testing::TestWithParam<std::string> {
  protected:
@@ -85,7 +85,7 @@ TEST_F(WholePipeline, KeepsResultsOfAGraphThatAsksForNothing) {
   for (uint64_t seed = 0; seed < kGraphs; ++seed) {
     passes::PassManager manager(options_);
     passes::AddPipeline(manager);
-    Check(1000 + seed, manager);
+    Check(5000 + seed, manager);
     if (HasFatalFailure()) return;
   }
 }
@@ -93,7 +93,7 @@ TEST_F(WholePipeline, KeepsResultsOfAGraphThatAsksForNothing) {
 // Running a pass on its own result finds nothing more to do.
 TEST_F(WholePipeline, IsIdempotent) {
   for (uint64_t seed = 0; seed < kGraphs; ++seed) {
-    const auto graph = RandomStep(2000 + seed);
+    const auto graph = RandomStep(10000 + seed);
     ASSERT_TRUE(passes::RunPipeline(*graph, context_, options_).ok());
     const std::string once = graph->ToString();
     ASSERT_TRUE(passes::RunPipeline(*graph, context_, options_).ok());
