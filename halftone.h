@@ -2,7 +2,7 @@
 //
 // Guide: graph/nn/graph.h (nn::Graph), graph/nn/module.h (writing modules), graph/nn/functional.h
 // (functions over values), optim/optimizer.h and optim/lr_schedule.h, optim/grad_scaler.h and
-// passes/amp/policy.h (mixed precision), core/tensor.h.
+// passes/amp/policy.h (mixed precision), graph/runtime/checkpoint.h, core/tensor.h.
 #pragma once
 
 #include "halftone/core/device.h"
@@ -22,6 +22,7 @@
 #include "halftone/graph/nn/norm.h"
 #include "halftone/graph/nn/pooling.h"
 #include "halftone/graph/nn/sequential.h"
+#include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/lr_schedule.h"
 #include "halftone/optim/optimizer.h"

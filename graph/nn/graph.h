@@ -1,6 +1,7 @@
 // Graph: one training or evaluation step, traced once per input signature, compiled, and run.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,8 +87,20 @@ class Graph {
   absl::StatusOr<StateDict> state_dict();
   // Also before the first call: state of optimizers that is made by compiling is kept until then.
   // Errors: InvalidArgument listing what is missing, unexpected or of another type; nothing has
-  // changed then. With strict = false missing and unexpected names are only reported.
+  // changed then. With strict = false missing and unexpected names are only reported; and always
+  // what mixed precision adds to a graph (state of an automatic scaler), so that states pass
+  // between graphs with and without it.
   absl::StatusOr<LoadReport> load_state_dict(const StateDict& state, bool strict = true);
+  // state_dict() and `metadata` (where the data stands, what the program wants back) in one file,
+  // of which the last version stays as "<path>.previous"; whatever ends the program, one of the two
+  // is complete. Errors: of state_dict() and runtime::WriteCheckpoint; the file is then as before.
+  absl::Status save_checkpoint(const std::string& path,
+                               const std::map<std::string, std::string>& metadata = {});
+  // Errors: of runtime::ReadCheckpoint and load_state_dict(); nothing has changed then. A damaged
+  // file is an error: runtime::ReadLatestCheckpoint falls back on the version before.
+  absl::StatusOr<LoadReport> load_checkpoint(
+      const std::string& path, bool strict = true,
+      std::map<std::string, std::string>* metadata = nullptr);
   // Gives parameters and buffers that have no value yet their initial one, by config.seed.
   absl::Status initialize();
 

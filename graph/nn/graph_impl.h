@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,11 +74,13 @@ struct Graph::Impl {
   void Bind(const std::string& variable, const Parameter& parameter);
   void AddModule(const std::string& path, const std::string& prefix, Module& module);
   // Declares state whose name and first value are known before compiling.
-  void BindState(const ir::Variable& variable);
+  void BindState(const ir::Variable& variable, const Tensor& value = {});
   ScalerEntry* FindScaler(const std::string& scaler);
   OptimizerEntry* FindOptimizer(const std::string& optimizer);
-  // Names of the state that only compiling makes.
-  bool ExpectsLater(const std::string& variable) const;
+  // Types of the state that only compiling makes.
+  std::map<std::string, ir::ValueType> StateMadeLater(const GraphConfig& config) const;
+  // State that is there for mixed precision's sake: with it or without it a graph is the same.
+  bool IsPrecisionState(const std::string& variable) const;
   // The single element of a state variable; `fallback` if there is none.
   double StateScalar(const std::string& variable, double fallback) const;
   absl::Status SetStateScalar(const std::string& variable, double value);

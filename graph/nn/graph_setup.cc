@@ -19,10 +19,8 @@ void Graph::Impl::AddModule(const std::string& path, const std::string& prefix, 
   }
 }
 
-void Graph::Impl::BindState(const ir::Variable& variable) {
-  Fail(store.Bind(variable.name, std::make_shared<runtime::VariableStorage>(
-                                     variable.type.dtype, variable.type.shape, variable.kind,
-                                     variable.trainable, variable.init)));
+void Graph::Impl::BindState(const ir::Variable& variable, const Tensor& value) {
+  Fail(store.Declare(variable, value).status());
 }
 
 ScalerEntry* Graph::Impl::FindScaler(const std::string& scaler) {
@@ -117,13 +115,11 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
   impl.info.scalers.push_back(name);
   if (scaler.is_enabled()) {
     const amp::GradScalerOptions& options = scaler.options();
+    // The object may carry a state that was loaded into it.
+    const std::map<std::string, Tensor> values = scaler.StateTensors(name);
     for (const ir::Variable& variable :
          amp::ScalerVariables(name, options.init_scale, options.hysteresis)) {
-      impl.BindState(variable);
-    }
-    // The object may carry a state that was loaded into it.
-    for (const auto& [variable, value] : scaler.StateTensors(name)) {
-      if (const auto storage = impl.store.Find(variable)) impl.Fail(storage->Assign(value));
+      impl.BindState(variable, values.at(variable.name));
     }
     impl.scalers.back().consecutive_skips = impl.store.Find(name + ".consecutive_skips");
   }

@@ -1,27 +1,52 @@
 // State of a graph: saving, loading, and the scalars behind handles.
+#include <algorithm>
 #include <cmath>
 
 #include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/optim/update_rule.h"
 
 namespace halftone::nn {
 namespace {
 
 constexpr char kRunCount[] = "run_count";
+constexpr char kFirstScaler[] = "scaler0";
 
 }  // namespace
 
-bool Graph::Impl::ExpectsLater(const std::string& variable) const {
-  const auto belongs = [&variable](const std::string& owner) {
-    return variable.compare(0, owner.size() + 1, owner + ".") == 0;
-  };
-  for (const OptimizerEntry& optimizer : optimizers) {
-    if (belongs(optimizer.name)) return true;
+std::map<std::string, ir::ValueType> Graph::Impl::StateMadeLater(const GraphConfig& config) const {
+  std::map<std::string, ir::ValueType> types;
+  for (const OptimizerEntry& entry : optimizers) {
+    types[optim::FirstNonFiniteVariable(entry.name)] = {DType::kI32, Shape{}};
+    const auto rule =
+        optim::RuleOfMarker(entry.optimizer.ToMarker(entry.name, entry.parameter_names));
+    if (!rule.ok()) continue;
+    for (const std::string& parameter : entry.parameter_names) {
+      const std::shared_ptr<runtime::VariableStorage> storage = store.Find(parameter);
+      for (const std::string& slot : rule->slots) {
+        types[optim::SlotVariable(entry.name, parameter, slot)] = {storage->dtype(),
+                                                                   storage->shape()};
+      }
+    }
   }
-  for (const ScalerEntry& scaler : scalers) {
-    if (belongs(scaler.name)) return true;
+  const bool may_lower_to_f16 = config.amp_enabled() && config.amp_policy().dtype != DType::kBF16;
+  if (scalers.empty() && may_lower_to_f16) {
+    for (const ir::Variable& variable : amp::ScalerVariables(kFirstScaler, 1, 1)) {
+      types[variable.name] = variable.type;
+    }
   }
-  return false;
+  return types;
+}
+
+bool Graph::Impl::IsPrecisionState(const std::string& variable) const {
+  for (const OptimizerEntry& entry : optimizers) {
+    if (variable == optim::FirstNonFiniteVariable(entry.name)) return true;
+  }
+  // A scaler that the user made is a part of the graph.
+  if (!scalers.empty() && !scalers[0].automatic) return false;
+  const std::vector<ir::Variable> state = amp::ScalerVariables(kFirstScaler, 1, 1);
+  return std::any_of(state.begin(), state.end(),
+                     [&variable](const ir::Variable& v) { return v.name == variable; });
 }
 
 double Graph::Impl::StateScalar(const std::string& variable, double fallback) const {
@@ -79,11 +104,32 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool s
     run_count = static_cast<uint64_t>(*value.data<int64_t>());
     variables.erase(count);
   }
-  HT_ASSIGN_OR_RETURN(LoadReport report,
-                      impl_->store.Load(variables, strict, [this](const std::string& name) {
-                        return impl_->ExpectsLater(name);
-                      }));
+  const std::map<std::string, ir::ValueType> later = impl_->StateMadeLater(config);
+  runtime::LoadRules rules;
+  rules.type_later = [&later](const std::string& name) {
+    const auto found = later.find(name);
+    return found == later.end() ? std::nullopt : std::optional(found->second);
+  };
+  rules.is_optional = [this](const std::string& name) { return impl_->IsPrecisionState(name); };
+  HT_ASSIGN_OR_RETURN(LoadReport report, impl_->store.Load(variables, strict, rules));
   impl_->run_count = run_count;
+  return report;
+}
+
+absl::Status Graph::save_checkpoint(const std::string& path,
+                                    const std::map<std::string, std::string>& metadata) {
+  runtime::Checkpoint checkpoint;
+  HT_ASSIGN_OR_RETURN(checkpoint.tensors, state_dict());
+  checkpoint.metadata = metadata;
+  return runtime::WriteCheckpoint(path, checkpoint);
+}
+
+absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path, bool strict,
+                                                  std::map<std::string, std::string>* metadata) {
+  HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint, runtime::ReadCheckpoint(path));
+  absl::StatusOr<LoadReport> report = load_state_dict(checkpoint.tensors, strict);
+  if (!report.ok()) return Annotate(report.status(), path + ": ");
+  if (metadata != nullptr) *metadata = std::move(checkpoint.metadata);
   return report;
 }
 

@@ -3,10 +3,30 @@
 namespace halftone::runtime {
 namespace {
 
+// Cut short: a state that was meant for another graph has many names to say.
 std::string Join(const std::vector<std::string>& parts, const char* between) {
+  constexpr size_t kShown = 32;
   std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
+  for (size_t i = 0; i < parts.size() && i < kShown; ++i)
+    text += (i == 0 ? "" : between) + parts[i];
+  if (parts.size() > kShown) text += Concat(between, "and ", parts.size() - kShown, " more");
   return text;
+}
+
+std::string TypeOf(const Tensor& value) {
+  return value.defined() ? value.TypeString() : "an undefined tensor";
+}
+
+// Says what does not fit; nothing if `value` does.
+void CheckType(const std::string& name, const Tensor& value, const ir::ValueType& type,
+               std::vector<std::string>& mismatched) {
+  if (value.defined() && value.dtype() == type.dtype && value.shape() == type.shape) return;
+  mismatched.push_back(Concat("\"", name, "\" is ", TypeOf(value), ", expected ", type.ToString()));
+}
+
+// Whether a name that only one side knows makes a strict load fail.
+bool Matters(const LoadRules& rules, const std::string& name) {
+  return !rules.is_optional || !rules.is_optional(name);
 }
 
 }  // namespace
@@ -31,19 +51,26 @@ const std::string* VariableStore::NameOf(const VariableStorage* storage) const {
   return it == first_names_.end() ? nullptr : &it->second;
 }
 
+absl::StatusOr<std::shared_ptr<VariableStorage>> VariableStore::Declare(
+    const ir::Variable& variable, const Tensor& value) {
+  auto storage = std::make_shared<VariableStorage>(
+      variable.type.dtype, variable.type.shape, variable.kind, variable.trainable, variable.init);
+  const auto early = loaded_early_.find(variable.name);
+  const Tensor& first = early == loaded_early_.end() ? value : early->second;
+  if (first.defined()) {
+    HT_RETURN_IF_ERROR(
+        Annotate(storage->Assign(first), Concat("loaded state \"", variable.name, "\": ")));
+  }
+  if (early != loaded_early_.end()) loaded_early_.erase(early);
+  HT_RETURN_IF_ERROR(Bind(variable.name, storage));
+  return storage;
+}
+
 absl::StatusOr<std::shared_ptr<VariableStorage>> VariableStore::Resolve(
     const ir::Variable& variable, uint64_t seed) {
   std::shared_ptr<VariableStorage> storage = Find(variable.name);
   if (storage == nullptr) {
-    storage = std::make_shared<VariableStorage>(variable.type.dtype, variable.type.shape,
-                                                variable.kind, variable.trainable, variable.init);
-    const auto early = loaded_early_.find(variable.name);
-    if (early != loaded_early_.end()) {
-      HT_RETURN_IF_ERROR(Annotate(storage->Assign(early->second),
-                                  Concat("loaded state \"", variable.name, "\": ")));
-      loaded_early_.erase(early);
-    }
-    HT_RETURN_IF_ERROR(Bind(variable.name, storage));
+    HT_ASSIGN_OR_RETURN(storage, Declare(variable));
   }
   if (storage->dtype() != variable.type.dtype || storage->shape() != variable.type.shape) {
     return InvalidArgument("variable \"", variable.name, "\": the graph declares ",
@@ -73,44 +100,43 @@ StateDict VariableStore::Save() const {
   return state;
 }
 
-absl::StatusOr<LoadReport> VariableStore::Load(
-    const StateDict& state, bool strict,
-    const std::function<bool(const std::string&)>& expect_later) {
+absl::StatusOr<LoadReport> VariableStore::Load(const StateDict& state, bool strict,
+                                               const LoadRules& rules) {
   LoadReport report;
   std::vector<std::string> mismatched;
-  for (const auto& [name, storage] : names_) {
-    if (state.count(name) == 0) report.missing.push_back(name);
+  std::vector<std::string> missing;
+  std::vector<std::string> unexpected;  // these two: what matters of the report
+  StateDict later;
+  for (const auto& entry : names_) {
+    if (state.count(entry.first) != 0) continue;
+    report.missing.push_back(entry.first);
+    if (Matters(rules, entry.first)) missing.push_back(entry.first);
   }
-  for (const auto& [name, value] : state) {
-    const std::shared_ptr<VariableStorage> storage = Find(name);
-    if (storage == nullptr) {
-      if (!value.defined()) {
-        mismatched.push_back(Concat("\"", name, "\" is an undefined tensor"));
-      } else if (!expect_later(name)) {
-        report.unexpected.push_back(name);
-      }
-    } else if (!value.defined() || value.dtype() != storage->dtype() ||
-               value.shape() != storage->shape()) {
-      mismatched.push_back(Concat("\"", name, "\" is ",
-                                  value.defined() ? value.TypeString() : "an undefined tensor",
-                                  ", expected ", storage->TypeString()));
-    }
-  }
-  std::vector<std::string> problems = mismatched;
-  if (strict && !report.missing.empty()) {
-    problems.push_back("missing: " + Join(report.missing, ", "));
-  }
-  if (strict && !report.unexpected.empty()) {
-    problems.push_back("unexpected: " + Join(report.unexpected, ", "));
-  }
-  if (!problems.empty()) return InvalidArgument("load_state_dict: ", Join(problems, "; "));
-
   for (const auto& [name, value] : state) {
     if (const std::shared_ptr<VariableStorage> storage = Find(name)) {
-      HT_RETURN_IF_ERROR(storage->Assign(value));
-    } else if (expect_later(name)) {
-      loaded_early_[name] = value.Clone();
+      CheckType(name, value, {storage->dtype(), storage->shape()}, mismatched);
+    } else if (const auto type = rules.type_later ? rules.type_later(name) : std::nullopt) {
+      CheckType(name, value, *type, mismatched);
+      later[name] = value;
+    } else if (!value.defined()) {
+      mismatched.push_back(Concat("\"", name, "\" is ", TypeOf(value)));
+    } else {
+      report.unexpected.push_back(name);
+      if (Matters(rules, name)) unexpected.push_back(name);
     }
+  }
+  std::vector<std::string> problems;
+  if (!mismatched.empty()) problems.push_back(Join(mismatched, "; "));
+  if (strict && !missing.empty()) problems.push_back("missing: " + Join(missing, ", "));
+  if (strict && !unexpected.empty()) problems.push_back("unexpected: " + Join(unexpected, ", "));
+  if (!problems.empty()) return InvalidArgument("load_state_dict: ", Join(problems, "; "));
+
+  // A strict state is whole; what another one left waiting does not belong to it.
+  if (strict) loaded_early_.clear();
+  for (const auto& [name, value] : later) loaded_early_[name] = value.Clone();
+  for (const auto& [name, value] : state) {
+    const std::shared_ptr<VariableStorage> storage = Find(name);
+    if (storage != nullptr) HT_RETURN_IF_ERROR(storage->Assign(value));
   }
   return report;
 }

@@ -123,13 +123,20 @@ TEST(StateDict, DifferencesAreErrorsThatChangeNothing) {
   EXPECT_EQ(model.fc.weight.value().at(0), 9);
 }
 
-TEST(StateDict, LoadedOptimizerStateOfAnotherShapeIsFoundWhenCompiling) {
-  Model model;
-  auto state = *model.state_dict();
-  state["optimizer0.fc.bias.exp_avg"] = F32({3}, {0, 0, 0});
-  ASSERT_TRUE(model.load_state_dict(state).ok());
-  EXPECT_EQ(Message(CallStatus(model, {kInput})),
-            "loaded state \"optimizer0.fc.bias.exp_avg\": got f32[3], expected f32[2]");
+TEST(StateDict, OptimizerStateIsCheckedBeforeAndAfterCompiling) {
+  for (const bool compiled : {false, true}) {
+    Model model;
+    auto state = *model.state_dict();
+    if (compiled) {
+      Call(model, {kInput});
+      state = *model.state_dict();
+    }
+    state["optimizer0.fc.bias.exp_avg"] = F32({3}, {0, 0, 0});
+    state["optimizer0.fc.bias.momentum_buffer"] = F32({2}, {0, 0});
+    EXPECT_EQ(Message(model.load_state_dict(state).status()),
+              "load_state_dict: \"optimizer0.fc.bias.exp_avg\" is f32[3], expected f32[2]; "
+              "unexpected: optimizer0.fc.bias.momentum_buffer");
+  }
 }
 
 TEST(StateDict, RunCountIsOptionalAndTyped) {

@@ -118,8 +118,13 @@ TEST(VariableStore, ResolveMakesStateOrRefuses) {
 
 TEST(VariableStore, StateLoadedEarlyIsTakenOver) {
   VariableStore store;
-  const auto later = [](const std::string& name) { return name == "m"; };
-  ASSERT_TRUE(store.Load({{"m", Tensor::Of(DType::kF32, {2}, {1, 2})}}, true, later).ok());
+  LoadRules rules;
+  rules.type_later = [](const std::string& name) {
+    return name == "m" ? std::optional(ir::ValueType{DType::kF32, Shape{2}}) : std::nullopt;
+  };
+  EXPECT_EQ(Message(store.Load({{"m", Tensor::Zeros(DType::kF32, {3})}}, true, rules).status()),
+            "load_state_dict: \"m\" is f32[3], expected f32[2]");
+  ASSERT_TRUE(store.Load({{"m", Tensor::Of(DType::kF32, {2}, {1, 2})}}, true, rules).ok());
   EXPECT_EQ(store.Save().count("m"), 1u);
   const auto made = store.Resolve(
       {"m", ir::ValueType{DType::kF32, Shape{2}}, ir::VariableKind::kOptimizer, false, {}}, 0);
@@ -133,15 +138,52 @@ TEST(VariableStore, LoadIsAllOrNothing) {
   ASSERT_TRUE(store.Bind("v", v).ok());
   ASSERT_TRUE(store.Bind("w", Storage({2}, {})).ok());
   ASSERT_TRUE(store.MaterialiseAll(0).ok());
-  const auto never = [](const std::string&) { return false; };
   const StateDict state = {{"v", Tensor::Of(DType::kF32, {2}, {3, 4})},
                            {"w", Tensor::Of(DType::kF64, {2}, {3, 4})},
                            {"x", Tensor::Of(DType::kF32, {1}, {3})}};
-  EXPECT_EQ(Message(store.Load(state, true, never).status()),
+  EXPECT_EQ(Message(store.Load(state, true).status()),
             "load_state_dict: \"w\" is f64[2], expected f32[2]; unexpected: x");
-  EXPECT_EQ(Message(store.Load({{"w", Tensor()}}, false, never).status()),
+  EXPECT_EQ(Message(store.Load({{"w", Tensor()}}, false).status()),
             "load_state_dict: \"w\" is an undefined tensor, expected f32[2]");
   EXPECT_THAT(v->value().ToVector(), ElementsAre(1, 1));
+}
+
+TEST(VariableStore, AStrictStateReplacesWhatWaits) {
+  VariableStore store;
+  LoadRules rules;
+  rules.type_later = [](const std::string&) {
+    return std::optional(ir::ValueType{DType::kF32, Shape{1}});
+  };
+  const Tensor one = Tensor::Of(DType::kF32, {1}, {1});
+  ASSERT_TRUE(store.Load({{"m", one}}, true, rules).ok());
+  ASSERT_TRUE(store.Load({{"n", one}}, false, rules).ok());
+  EXPECT_EQ(store.Save().size(), 2u) << "parts of a state add up";
+  ASSERT_TRUE(store.Load({{"o", one}}, true, rules).ok());
+  EXPECT_EQ(store.Save().size(), 1u) << "whole states do not";
+}
+
+TEST(VariableStore, OptionalNamesAreReportedOnly) {
+  VariableStore store;
+  ASSERT_TRUE(store.Bind("s.scale", Storage({1}, {})).ok());
+  ASSERT_TRUE(store.Bind("w", Storage({1}, {})).ok());
+  LoadRules rules;
+  rules.is_optional = [](const std::string& name) { return name.rfind("s.", 0) == 0; };
+  const Tensor one = Tensor::Of(DType::kF32, {1}, {1});
+  const auto report = store.Load({{"w", one}, {"s.tracker", one}}, true, rules);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->missing, ElementsAre("s.scale"));
+  EXPECT_THAT(report->unexpected, ElementsAre("s.tracker"));
+  EXPECT_EQ(Message(store.Load({{"s.scale", one}, {"x", one}}, true, rules).status()),
+            "load_state_dict: missing: w; unexpected: x");
+}
+
+TEST(VariableStore, LongListsAreCutShort) {
+  VariableStore store;
+  StateDict state;
+  for (int i = 0; i < 1000; ++i) state[Concat("x", i)] = Tensor::Scalar(DType::kF32, 1);
+  const std::string text = Message(store.Load(state, true).status());
+  EXPECT_LT(text.size(), 300u);
+  EXPECT_EQ(text.substr(text.size() - 14), ", and 968 more");
 }
 
 }  // namespace
