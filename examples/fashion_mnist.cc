@@ -8,6 +8,7 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "halftone/core/threads.h"
+#include "halftone/examples/support/checkpoints.h"
 #include "halftone/examples/support/dataset.h"
 #include "halftone/examples/support/progress.h"
 #include "halftone/halftone.h"
@@ -21,6 +22,10 @@ ABSL_FLAG(std::string, data, "/usr/share/datasets/fashion-mnist", "folder with t
 ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pass");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and shuffling");
 ABSL_FLAG(int, threads, 0, "CPU threads; 0: all");
+ABSL_FLAG(int, limit, 0, "train and test on the first images only; 0: all");
+ABSL_FLAG(std::string, checkpoint, "", "file for the state of the run, written after each epoch");
+ABSL_FLAG(int, every, 0, "also write it every so many steps");
+ABSL_FLAG(bool, resume, false, "go on from --checkpoint, if it exists");
 
 namespace nn = halftone::nn;
 namespace amp = halftone::amp;
@@ -71,21 +76,32 @@ absl::StatusOr<double> Evaluate(FashionCnn& model, const example::Dataset& data,
 
 absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
   const std::string folder = absl::GetFlag(FLAGS_data);
-  HT_ASSIGN_OR_RETURN(auto train, example::Dataset::Load(folder, "train"));
-  HT_ASSIGN_OR_RETURN(auto test, example::Dataset::Load(folder, "t10k"));
+  const int64_t limit = absl::GetFlag(FLAGS_limit);
+  HT_ASSIGN_OR_RETURN(auto train, example::Dataset::Load(folder, "train", limit));
+  HT_ASSIGN_OR_RETURN(auto test, example::Dataset::Load(folder, "t10k", limit));
+  example::Checkpoints checkpoints(absl::GetFlag(FLAGS_checkpoint), absl::GetFlag(FLAGS_every),
+                                   halftone::Concat("seed ", model.config.seed, ", batch ", batch,
+                                                    ", ", train.size(), " images"));
+  HT_ASSIGN_OR_RETURN(auto at, checkpoints.Start(model, absl::GetFlag(FLAGS_resume)));
   example::Progress progress(epochs, (train.size() + batch - 1) / batch);
   double accuracy = 0;
-  for (int epoch = 0; epoch < epochs; ++epoch) {
-    train.Shuffle(absl::GetFlag(FLAGS_seed), epoch);
-    for (int64_t first = 0; first < train.size(); first += batch) {
-      const int64_t count = std::min(batch, train.size() - first);
+  if (at.epoch >= epochs) {
+    HT_ASSIGN_OR_RETURN(accuracy, Evaluate(model, test, batch));
+  }
+  for (; at.epoch < epochs; at = {at.epoch + 1, 0}) {
+    train.Shuffle(model.config.seed, at.epoch);
+    while (at.image < train.size()) {
+      const int64_t count = std::min(batch, train.size() - at.image);
       const double scale = model.scaler.scale();
-      HT_ASSIGN_OR_RETURN(auto out, model(train.Batch(first, count)));
-      progress.Step(epoch, count, out[0].item());
+      HT_ASSIGN_OR_RETURN(auto out, model(train.Batch(at.image, count)));
+      at.image += count;
+      HT_RETURN_IF_ERROR(checkpoints.AfterStep(model, at));
+      progress.Step(at.epoch, count, out[0].item());
       if (model.scaler.scale() != scale) progress.ScaleChanged(scale, model.scaler.scale());
     }
     HT_ASSIGN_OR_RETURN(accuracy, Evaluate(model, test, batch));
-    progress.EpochDone(epoch, accuracy);
+    progress.EpochDone(at.epoch, accuracy);
+    HT_RETURN_IF_ERROR(checkpoints.Save(model, {at.epoch + 1, 0}));
   }
   std::printf("amp: %s\n", model.amp_summary().c_str());
   for (const std::string& note : model.notes()) std::printf("note: %s\n", note.c_str());
@@ -114,6 +130,8 @@ int main(int argc, char** argv) {
                       : epochs < 1                       ? "--epochs: expected 1 or more"
                       : batch < 1                        ? "--batch: expected 1 or more"
                       : absl::GetFlag(FLAGS_threads) < 0 ? "--threads: expected 0 or more"
+                      : absl::GetFlag(FLAGS_limit) < 0   ? "--limit: expected 0 or more"
+                      : absl::GetFlag(FLAGS_every) < 0   ? "--every: expected 0 or more"
                       : !(absl::GetFlag(FLAGS_lr) >= 0)  ? "--lr: expected 0 or more"
                                                          : nullptr;
   if (wrong != nullptr) {

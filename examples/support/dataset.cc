@@ -1,5 +1,6 @@
 #include "halftone/examples/support/dataset.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "halftone/core/io/idx.h"
@@ -17,7 +18,8 @@ absl::StatusOr<Tensor> ReadEither(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<Dataset> Dataset::Load(const std::string& folder, const std::string& part) {
+absl::StatusOr<Dataset> Dataset::Load(const std::string& folder, const std::string& part,
+                                      int64_t limit) {
   const std::string base = folder + "/" + part;
   Dataset data;
   HT_ASSIGN_OR_RETURN(data.images_, ReadEither(base + "-images-idx3-ubyte"));
@@ -32,7 +34,7 @@ absl::StatusOr<Dataset> Dataset::Load(const std::string& folder, const std::stri
     return InvalidArgument(base, "-labels: got ", data.labels_.TypeString(), ", expected u8[",
                            images[0], "]");
   }
-  data.order_.resize(images[0]);
+  data.order_.resize(limit > 0 ? std::min(limit, images[0]) : images[0]);
   std::iota(data.order_.begin(), data.order_.end(), 0);
   return data;
 }

@@ -11,11 +11,12 @@ namespace halftone::example {
 class Dataset {
  public:
   // Reads <folder>/<part>-images-idx3-ubyte and <part>-labels-idx1-ubyte, with .gz or without.
-  // Images u8 [N,H,W], labels u8 [N]. Errors: those of ReadIdx; InvalidArgument where the two files
-  // do not fit each other.
-  static absl::StatusOr<Dataset> Load(const std::string& folder, const std::string& part);
+  // Images u8 [N,H,W], labels u8 [N]. `limit` > 0: only so many, the first. Errors: those of
+  // ReadIdx; InvalidArgument where the two files do not fit each other.
+  static absl::StatusOr<Dataset> Load(const std::string& folder, const std::string& part,
+                                      int64_t limit = 0);
 
-  int64_t size() const { return images_.shape()[0]; }
+  int64_t size() const { return static_cast<int64_t>(order_.size()); }
   // A new order of the images, the same for equal arguments.
   void Shuffle(uint64_t seed, uint64_t epoch);
   // Images [count,H,W] u8 and labels [count] i64 of positions first..first+count-1 in the current

@@ -17,9 +17,9 @@ namespace halftone::testing {
 
 class TempDir {
  public:
-  TempDir() {
+  explicit TempDir(const std::string& parent = ::testing::TempDir()) {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = std::filesystem::path(::testing::TempDir()) /
+    dir_ = std::filesystem::path(parent) /
            Concat("halftone_", test->test_suite_name(), "_", test->name(), "_", getpid());
     std::filesystem::create_directories(dir_);
   }

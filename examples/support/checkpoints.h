@@ -1,0 +1,41 @@
+// Saving a training run now and then, and taking it up where it was saved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "halftone/graph/nn/graph.h"
+
+namespace halftone::example {
+
+// Where a run stands in its data.
+struct Cursor {
+  int epoch = 0;
+  int64_t image = 0;  // position in the epoch's order of the next image to train on
+};
+
+class Checkpoints {
+ public:
+  // `path` "": never saves. `every`: steps from one save to the next; 0: only when asked. `run`
+  // tells this run from others ("seed 1, batch 64"); it is saved too.
+  Checkpoints(std::string path, int64_t every, std::string run)
+      : path_(std::move(path)), every_(every), run_(std::move(run)) {}
+
+  // Where to start. With `resume`: the last complete checkpoint goes into `graph`; without any the
+  // run starts at the beginning. Says on standard error what it did. Errors: AlreadyExists (not
+  // `resume`, and a checkpoint would be overwritten); of ReadLatestCheckpoint and load_state_dict;
+  // InvalidArgument (the checkpoint is of another run).
+  absl::StatusOr<Cursor> Start(nn::Graph& graph, bool resume);
+  // `next`: what follows.
+  absl::Status AfterStep(nn::Graph& graph, const Cursor& next);
+  absl::Status Save(nn::Graph& graph, const Cursor& next);
+
+ private:
+  absl::Status CheckNew() const;
+  absl::StatusOr<Cursor> Resume(nn::Graph& graph) const;
+  std::string path_;
+  int64_t every_, steps_ = 0;
+  std::string run_;
+};
+
+}  // namespace halftone::example

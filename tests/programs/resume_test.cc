@@ -1,0 +1,214 @@
+// fashion_mnist with checkpoints: killed, resumed, out of disk, on damaged files. HALFTONE_KILLS is
+// the number of kills (default 5).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "halftone/core/philox.h"
+#include "halftone/graph/runtime/checkpoint.h"
+#include "halftone/tests/programs/child_process.h"
+#include "halftone/tests/support/temp_dir.h"
+
+namespace halftone::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kImages = 40, kBatch = 8, kEpochs = 2;
+
+// A run saves 20 MB at every step: in memory where there is a file system for that.
+std::string Scratch() {
+  const char* memory = "/dev/shm";
+  return access(memory, W_OK) == 0 ? memory : ::testing::TempDir();
+}
+
+std::string BigEndian(uint32_t x) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(x >> shift & 255);
+  return bytes;
+}
+
+class Resume : public ::testing::Test {
+ protected:
+  // An IDX data set of random images.
+  void SetUp() override {
+    PhiloxStream random(1);
+    fs::create_directories(dir_.Path("data"));
+    for (const char* part : {"train", "t10k"}) {
+      std::string images = BigEndian(0x803) + BigEndian(kImages) + BigEndian(28) + BigEndian(28);
+      std::string labels = BigEndian(0x801) + BigEndian(kImages);
+      for (int i = 0; i < kImages * 28 * 28; ++i) images += static_cast<char>(random.Below(256));
+      for (int i = 0; i < kImages; ++i) labels += static_cast<char>(random.Below(10));
+      WriteBytes(dir_.Path(Concat("data/", part, "-images-idx3-ubyte")), images);
+      WriteBytes(dir_.Path(Concat("data/", part, "-labels-idx1-ubyte")), labels);
+    }
+  }
+
+  // Arguments of a run that saves at every step.
+  std::vector<std::string> Arguments(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"--data=" + dir_.Path("data"),
+                                          Concat("--batch=", kBatch),
+                                          Concat("--epochs=", kEpochs),
+                                          "--threads=1",
+                                          "--amp=bf16",
+                                          "--every=1",
+                                          "--checkpoint=" + path_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  // Exit status; output() has what it said.
+  int Run(const std::vector<std::string>& more, int64_t max_file_bytes = 0) const {
+    return ChildProcess("examples/fashion_mnist", Arguments(more), log_, max_file_bytes).Wait();
+  }
+  std::string output() const { return Bytes(log_); }
+
+  // Files at the end of an uninterrupted run.
+  std::string EndOfUninterruptedRun() {
+    EXPECT_EQ(Run({}), 0) << output();
+    const std::string bytes = Bytes(path_);
+    RemoveCheckpoints();
+    return bytes;
+  }
+  void RemoveCheckpoints() const {
+    fs::remove(path_);
+    fs::remove(path_ + ".previous");
+  }
+
+  const TempDir dir_{Scratch()};
+  const std::string path_ = dir_.Path("run.ckpt"), log_ = dir_.Path("log");
+};
+
+// Images trained on so far, according to the newest complete checkpoint; -1 if there is none.
+int64_t Position(const std::string& path) {
+  std::string note;
+  const auto checkpoint = runtime::ReadLatestCheckpoint(path, &note);
+  if (absl::IsNotFound(checkpoint.status())) return -1;
+  if (!checkpoint.ok()) {
+    ADD_FAILURE() << "no complete state is left: " << checkpoint.status();
+    return -1;
+  }
+  return std::stoll(checkpoint->metadata.at("epoch")) * kImages +
+         std::stoll(checkpoint->metadata.at("image"));
+}
+
+TEST_F(Resume, KilledAnywhereEndsAsIfUninterrupted) {
+  const char* wanted = std::getenv("HALFTONE_KILLS");
+  const int wanted_kills = wanted == nullptr ? 5 : std::atoi(wanted);
+  const Clock::time_point start = Clock::now();
+  const std::string expected = EndOfUninterruptedRun();
+  ASSERT_FALSE(expected.empty());
+  const std::chrono::duration<double> whole = Clock::now() - start;
+
+  PhiloxStream random(static_cast<uint64_t>(getpid()));
+  int kills = 0, resumed = 0, ends = 0;
+  int64_t position = -1;
+  const auto expect_end = [&](int status) {
+    EXPECT_EQ(status, 0) << output();
+    EXPECT_TRUE(Bytes(path_) == expected) << "another end after " << kills << " kills";
+    ++ends;
+    RemoveCheckpoints();
+    position = -1;
+  };
+  while (kills < wanted_kills && !HasFailure()) {
+    ChildProcess run("examples/fashion_mnist", Arguments({"--resume"}), log_);
+    std::this_thread::sleep_for(whole * static_cast<double>(random.Uniform()));
+    const int status = run.Kill();
+    int epoch = 0, image = 0;
+    if (std::sscanf(output().c_str(), "resumed at epoch %d, image %d", &epoch, &image) == 2) {
+      ++resumed;
+      EXPECT_EQ((epoch - 1) * kImages + image, position);
+    }
+    if (status != -1) {  // it was done before
+      expect_end(status);
+      continue;
+    }
+    ++kills;
+    const int64_t now = Position(path_);
+    EXPECT_GE(now, position) << "work that was saved is lost";
+    position = now;
+  }
+  expect_end(Run({"--resume"}));
+  std::printf("%d kills, %d starts from a checkpoint, %d runs to the end\n", kills, resumed, ends);
+}
+
+TEST_F(Resume, SavingDoesNotChangeTheRun) {
+  const std::string expected = EndOfUninterruptedRun();
+  EXPECT_EQ(Run({"--every=0"}), 0) << output();
+  EXPECT_TRUE(Bytes(path_) == expected);
+}
+
+TEST_F(Resume, FallsBackOnTheVersionBefore) {
+  const std::string expected = EndOfUninterruptedRun();
+  ASSERT_EQ(Run({"--epochs=1"}), 0) << output();
+  const std::string whole = Bytes(path_);
+  WriteBytes(path_, whole.substr(0, whole.size() / 2));
+  ASSERT_EQ(Run({"--resume"}), 0) << output();
+  EXPECT_THAT(output(), HasSubstr(path_ + ".previous instead"));
+  EXPECT_TRUE(Bytes(path_) == expected);
+}
+
+TEST_F(Resume, DamagedFilesStopItAndStay) {
+  ASSERT_EQ(Run({"--epochs=1"}), 0) << output();
+  WriteBytes(path_, "HTCK");
+  WriteBytes(path_ + ".previous", "");
+  ASSERT_EQ(Run({"--resume"}), 1);
+  EXPECT_EQ(output(),
+            Concat("fashion_mnist: ", path_, ": has 4 bytes; a checkpoint has at least 32; ", path_,
+                   ".previous: has 0 bytes; a checkpoint has at least 32\n"));
+  EXPECT_EQ(Bytes(path_), "HTCK");
+}
+
+TEST_F(Resume, OnlyTheSameRunAndOnlyIfAsked) {
+  ASSERT_EQ(Run({"--epochs=1"}), 0) << output();
+  const std::string before = Bytes(path_);
+  EXPECT_EQ(Run({}), 1);
+  EXPECT_EQ(output(), Concat("fashion_mnist: ", path_, " holds another run; expected --resume, or ",
+                             "a new name for --checkpoint\n"));
+  EXPECT_EQ(Run({"--resume", "--seed=3"}), 1);
+  EXPECT_EQ(output(), Concat("fashion_mnist: ", path_,
+                             ": was saved by a run with seed 0, batch 8, 40 images; ",
+                             "this one has seed 3, batch 8, 40 images\n"));
+  EXPECT_EQ(Run({"--resume", "--checkpoint="}), 1);
+  EXPECT_EQ(output(), "fashion_mnist: --resume: expected --checkpoint too\n");
+  EXPECT_TRUE(Bytes(path_) == before);
+  // A run that is complete is only evaluated.
+  EXPECT_EQ(Run({"--resume", "--epochs=1"}), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("\"steps\": 0"));
+  EXPECT_TRUE(Bytes(path_) == before);
+}
+
+TEST_F(Resume, WithAnotherPrecision) {
+  ASSERT_EQ(Run({"--epochs=1", "--amp=off"}), 0) << output();
+  EXPECT_EQ(Run({"--resume", "--amp=bf16"}), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("resumed at epoch 2, image 0\n"));
+}
+
+TEST_F(Resume, AFullDiskLosesNothing) {
+  const std::string expected = EndOfUninterruptedRun();
+  ASSERT_EQ(Run({"--epochs=1"}), 0) << output();
+  const std::string before = Bytes(path_);
+  EXPECT_EQ(Run({"--resume"}, /*max_file_bytes=*/1 << 20), 1);
+  EXPECT_EQ(output(), Concat("resumed at epoch 2, image 0\nfashion_mnist: ", path_,
+                             ".writing: cannot write: File too large\n"));
+  EXPECT_TRUE(Bytes(path_) == before);
+  EXPECT_FALSE(fs::exists(path_ + ".writing"));
+  // With space again it goes on.
+  EXPECT_EQ(Run({"--resume"}), 0) << output();
+  EXPECT_TRUE(Bytes(path_) == expected);
+}
+
+TEST_F(Resume, AFolderThatCannotBeWritten) {
+  const std::string path = dir_.Path("data/train-images-idx3-ubyte/c");
+  EXPECT_EQ(Run({"--checkpoint=" + path}), 1);
+  EXPECT_EQ(output(), "fashion_mnist: " + path + ".writing: no such file or directory\n");
+}
+
+}  // namespace
+}  // namespace halftone::testing
