@@ -22,9 +22,9 @@ ABSL_FLAG(std::string, data, "/usr/share/datasets/fashion-mnist", "folder with t
 ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pass");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and shuffling");
 ABSL_FLAG(int, threads, 0, "CPU threads; 0: all");
-ABSL_FLAG(int, limit, 0, "train and test on the first images only; 0: all");
+ABSL_FLAG(uint32_t, limit, 0, "train and test on the first images only; 0: all");
 ABSL_FLAG(std::string, checkpoint, "", "file for the state of the run, written after each epoch");
-ABSL_FLAG(int, every, 0, "also write it every so many steps");
+ABSL_FLAG(uint32_t, every, 0, "also write it every so many steps");
 ABSL_FLAG(bool, resume, false, "go on from --checkpoint, if it exists");
 
 namespace nn = halftone::nn;
@@ -130,8 +130,6 @@ int main(int argc, char** argv) {
                       : epochs < 1                       ? "--epochs: expected 1 or more"
                       : batch < 1                        ? "--batch: expected 1 or more"
                       : absl::GetFlag(FLAGS_threads) < 0 ? "--threads: expected 0 or more"
-                      : absl::GetFlag(FLAGS_limit) < 0   ? "--limit: expected 0 or more"
-                      : absl::GetFlag(FLAGS_every) < 0   ? "--every: expected 0 or more"
                       : !(absl::GetFlag(FLAGS_lr) >= 0)  ? "--lr: expected 0 or more"
                                                          : nullptr;
   if (wrong != nullptr) {

@@ -70,7 +70,13 @@ absl::StatusOr<Cursor> Checkpoints::Resume(nn::Graph& graph) const {
     Cursor cursor;
     HT_RETURN_IF_ERROR(ReadNumber(checkpoint->metadata, kEpoch, cursor.epoch));
     HT_RETURN_IF_ERROR(ReadNumber(checkpoint->metadata, kImage, cursor.image));
-    HT_RETURN_IF_ERROR(graph.load_state_dict(checkpoint->tensors).status());
+    HT_ASSIGN_OR_RETURN(const nn::LoadReport report, graph.load_state_dict(checkpoint->tensors));
+    for (const std::string& name : report.missing) {
+      std::fprintf(stderr, "%s is not in the checkpoint and stays as it is\n", name.c_str());
+    }
+    for (const std::string& name : report.unexpected) {
+      std::fprintf(stderr, "%s of the checkpoint is not used\n", name.c_str());
+    }
     return cursor;
   };
   absl::StatusOr<Cursor> cursor = read();

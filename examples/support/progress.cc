@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -53,9 +52,12 @@ void Progress::ScaleChanged(double from, double to) {
 
 void Progress::EpochDone(int epoch, double accuracy) {
   ClearBar();
-  std::fprintf(stderr, "epoch %d/%d: loss %.4f, test accuracy %.4f, %.0f images/s\n", epoch + 1,
-               epochs_, loss_sum_ / static_cast<double>(std::max<int64_t>(1, epoch_step_)),
-               accuracy, images_per_second());
+  std::fprintf(stderr, "epoch %d/%d: ", epoch + 1, epochs_);
+  // A resumed run may have had nothing left to train on.
+  if (epoch_step_ > 0) {
+    std::fprintf(stderr, "loss %.4f, ", loss_sum_ / static_cast<double>(epoch_step_));
+  }
+  std::fprintf(stderr, "test accuracy %.4f, %.0f images/s\n", accuracy, images_per_second());
   loss_sum_ = 0;
   epoch_step_ = 0;
   last_ = Clock::now();

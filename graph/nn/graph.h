@@ -87,9 +87,8 @@ class Graph {
   absl::StatusOr<StateDict> state_dict();
   // Also before the first call: state of optimizers that is made by compiling is kept until then.
   // Errors: InvalidArgument listing what is missing, unexpected or of another type; nothing has
-  // changed then. With strict = false missing and unexpected names are only reported; and always
-  // what mixed precision adds to a graph (state of an automatic scaler), so that states pass
-  // between graphs with and without it.
+  // changed then. With strict = false missing and unexpected names are only reported; so is always
+  // the state of scalers, for states to pass between graphs with and without mixed precision.
   absl::StatusOr<LoadReport> load_state_dict(const StateDict& state, bool strict = true);
   // state_dict() and `metadata` (where the data stands, what the program wants back) in one file,
   // of which the last version stays as "<path>.previous"; whatever ends the program, one of the two

@@ -1,6 +1,7 @@
 // State of a graph: saving, loading, and the scalars behind handles.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/runtime/checkpoint.h"
@@ -10,7 +11,7 @@ namespace halftone::nn {
 namespace {
 
 constexpr char kRunCount[] = "run_count";
-constexpr char kFirstScaler[] = "scaler0";
+constexpr char kScaler[] = "scaler";  // and a number
 
 }  // namespace
 
@@ -31,7 +32,7 @@ std::map<std::string, ir::ValueType> Graph::Impl::StateMadeLater(const GraphConf
   }
   const bool may_lower_to_f16 = config.amp_enabled() && config.amp_policy().dtype != DType::kBF16;
   if (scalers.empty() && may_lower_to_f16) {
-    for (const ir::Variable& variable : amp::ScalerVariables(kFirstScaler, 1, 1)) {
+    for (const ir::Variable& variable : amp::ScalerVariables(Concat(kScaler, 0), 1, 1)) {
       types[variable.name] = variable.type;
     }
   }
@@ -42,9 +43,12 @@ bool Graph::Impl::IsPrecisionState(const std::string& variable) const {
   for (const OptimizerEntry& entry : optimizers) {
     if (variable == optim::FirstNonFiniteVariable(entry.name)) return true;
   }
-  // A scaler that the user made is a part of the graph.
-  if (!scalers.empty() && !scalers[0].automatic) return false;
-  const std::vector<ir::Variable> state = amp::ScalerVariables(kFirstScaler, 1, 1);
+  // "scaler<number>.<state>"
+  const size_t after_digits = variable.find_first_not_of("0123456789", std::strlen(kScaler));
+  if (variable.rfind(kScaler, 0) != 0 || after_digits == std::strlen(kScaler)) return false;
+  if (after_digits == variable.npos) return false;
+  const std::vector<ir::Variable> state =
+      amp::ScalerVariables(variable.substr(0, after_digits), 1, 1);
   return std::any_of(state.begin(), state.end(),
                      [&variable](const ir::Variable& v) { return v.name == variable; });
 }

