@@ -19,9 +19,10 @@
 #include "halftone/tools/support/graph_dot.h"
 #include "halftone/tools/support/graph_json.h"
 #include "halftone/tools/support/graph_source.h"
+#include "halftone/tools/support/html_page.h"
 #include "halftone/tools/support/memory_report.h"
 
-ABSL_FLAG(std::string, format, "text", "text, dot or json; tables: text or json");
+ABSL_FLAG(std::string, format, "text", "text, dot, json or html; tables: text or json");
 ABSL_FLAG(
     std::string, after, "",
     "show the graph after this pass: the pipeline runs up to there, for --target; of a folder, "
@@ -33,13 +34,13 @@ ABSL_FLAG(bool, memory, false, "bytes held at each node, the peak, and who holds
 ABSL_FLAG(bool, cost, false, "flops and bytes of each node, and their shares");
 ABSL_FLAG(bool, diff, false, "what differs between two files; with --after, after that pass");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
-          "device for --after and --amp: cpu-avx512bf16, cpu-avx2 or cuda-sm90");
+          "device for --after, --amp and the page: cpu-avx512bf16, cpu-avx2 or cuda-sm90");
 
 namespace halftone {
 namespace {
 
 constexpr char kUsage[] =
-    "halftone_dump FILE [--format text|dot|json] [--after PASS] [--amp | --memory | --cost] "
+    "halftone_dump FILE [--format text|dot|json|html] [--after PASS] [--amp | --memory | --cost] "
     "or halftone_dump --diff A B";
 
 int Fail(int code, const std::string& message) {
@@ -55,8 +56,8 @@ int Show(const std::string& text, int code = 0) {
 // What is wrong with the options; "" if nothing is.
 std::string CheckOptions(const std::vector<char*>& arguments) {
   const std::string format = absl::GetFlag(FLAGS_format);
-  if (!std::set<std::string>{"text", "dot", "json"}.contains(format)) {
-    return "--format=" + format + ": expected text, dot or json";
+  if (!std::set<std::string>{"text", "dot", "json", "html"}.contains(format)) {
+    return "--format=" + format + ": expected text, dot, json or html";
   }
   std::vector<std::string> tables;
   if (absl::GetFlag(FLAGS_amp)) tables.emplace_back("--amp");
@@ -107,6 +108,12 @@ int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& t
   return Show(json ? passes::ToJson(*report) : passes::ToText(*report));
 }
 
+int ShowPage(const ir::Graph& graph, const ir::Target& target) {
+  const auto amp = tools::DecideAmp(graph, target);
+  if (!amp.ok()) return Fail(1, Message(amp.status()));
+  return Show(tools::ToHtml(graph, *amp));
+}
+
 int Main(const std::vector<char*>& arguments) {
   const std::string wrong = CheckOptions(arguments);
   if (!wrong.empty()) return Fail(2, wrong);
@@ -128,6 +135,7 @@ int Main(const std::vector<char*>& arguments) {
     return Show(json ? tools::ToJson(report) : tools::ToText(report));
   }
   if (format == "dot") return Show(tools::ToDot(graph));
+  if (format == "html") return ShowPage(graph, target);
   if (json) return Show(tools::ToJson(graph));
   return Show(ir::Print(graph, ir::TextOptions::Lossless()));
 }

@@ -4,6 +4,8 @@
 #include <sstream>
 #include <vector>
 
+#include "halftone/tools/support/node_look.h"
+
 namespace halftone::tools {
 namespace {
 
@@ -19,27 +21,23 @@ std::string Quote(const std::string& text) {
 }
 
 const char* Colour(const ir::Node& node) {
-  if (node.num_outputs() == 0) return "white";
-  const DType dtype = node.output_type().dtype;
-  if (node.op().name == "cast") return "khaki";
-  if (IsLow(dtype)) return "orange";
-  return dtype == DType::kF32 ? "lightblue" : "lightgrey";
-}
-
-bool IsState(const ir::Node& node) {
-  const std::string& op = node.op().name;
-  return op == "variable" || op == "commit" || op == "input" || op == "constant";
+  switch (KindOf(node)) {
+    case NodeKind::kCast:
+      return "khaki";
+    case NodeKind::kLow:
+      return "orange";
+    case NodeKind::kF32:
+      return "lightblue";
+    case NodeKind::kOther:
+      break;
+  }
+  return node.num_outputs() == 0 ? "white" : "lightgrey";
 }
 
 // First line of a node's box: what it is called, and for state which variable.
 std::string LabelOf(const ir::Node& node) {
-  std::string label = node.op().name + " %" + node.name();
-  for (const char* attr : {"variable", "name"}) {
-    const ir::AttrValue* value = node.attrs().Find(attr);
-    if (value == nullptr) continue;
-    if (const auto* text = std::get_if<std::string>(value)) label += " " + *text;
-  }
-  return label;
+  const std::string state = StateName(node);
+  return node.op().name + " %" + node.name() + (state.empty() ? "" : " " + state);
 }
 
 }  // namespace

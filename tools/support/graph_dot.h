@@ -7,8 +7,9 @@
 
 namespace halftone::tools {
 
-// Nodes are boxes grouped by module scope: 16-bit nodes orange, casts yellow, f32 nodes blue,
-// others grey; state (variables, commits) is rounded. Edges carry the type of the value.
+// Nodes are boxes grouped by module scope and coloured by NodeKind: 16-bit nodes orange, casts
+// yellow, f32 nodes blue, others grey or white; state is rounded. Edges carry the type of the
+// value.
 std::string ToDot(const ir::Graph& graph);
 
 }  // namespace halftone::tools
