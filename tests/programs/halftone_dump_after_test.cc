@@ -11,6 +11,7 @@ namespace halftone::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -64,6 +65,16 @@ TEST_F(HalftoneDumpAfter, AgreesWithTheDumpOfThatPass) {
     EXPECT_EQ(of_file.out, of_folder.out);
   }
   EXPECT_EQ(Dump(dumps + " --after=input").out, Dump(step_).out);
+}
+
+// A dump keeps the decisions that were taken for the device that ran it.
+TEST_F(HalftoneDumpAfter, DumpsExplainTheirPrecision) {
+  const std::string dumps = folder_ / "dumps";
+  const Result opt = Start("tools/halftone_opt", step_ + " --pipeline --dump=" + dumps);
+  ASSERT_EQ(opt.status, 0) << opt.err;
+  const Result amp = Dump(dumps + " --amp");
+  EXPECT_EQ(amp.status, 0) << amp.err;
+  EXPECT_THAT(amp.out, ContainsRegex("y +bf16 +allow"));
 }
 
 TEST_F(HalftoneDumpAfter, AppliesToTables) {

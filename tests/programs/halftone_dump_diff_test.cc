@@ -152,6 +152,26 @@ TEST_F(HalftoneDumpDiff, ShapesConstantsAndUnreadVariables) {
             "  ~ \"new\": none -> i32[] parameter trainable constant(0)\n");
 }
 
+// Two renamed constants differ in one bit; the line of a large one is short.
+TEST_F(HalftoneDumpDiff, ConstantsAreComparedByTheirBits) {
+  const Result run = Diff(
+      "graph @g(%x: f32[2]) {\n"
+      "  %c = constant {value=dense<f32[2]>(0, 1)}\n"
+      "  %d = constant {value=dense<f32[2]>(-0, 1)}\n"
+      "  return %c, %d\n"
+      "}\n",
+      "graph @g(%x: f32[2]) {\n"
+      "  %minus = constant {value=dense<f32[2]>(-0, 1)}\n"
+      "  %plus = constant {value=dense<f32[2]>(0, 1)}\n"
+      "  %large = constant {value=splat<f32[2000]>(7)}\n"
+      "  return %plus, %minus\n"
+      "}\n");
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("nodes added: 1\n  + %large = constant {value="));
+  EXPECT_THAT(run.out, HasSubstr("nodes renamed: 2\n  ~ %d -> %minus\n  ~ %c -> %plus\n"));
+  EXPECT_LT(run.out.size(), 300u);
+}
+
 // As diff has it: 2 is trouble.
 TEST_F(HalftoneDumpDiff, TroubleIsTwo) {
   const std::string path = folder_.Write("a.txt", kPlain);

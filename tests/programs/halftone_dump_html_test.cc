@@ -251,6 +251,37 @@ TEST_F(HalftoneDumpBrowser, OpensAClosedModuleToShowWhatIsFound) {
   EXPECT_THAT(opened, HasSubstr(">%b1<"));
 }
 
+std::string BigEndian(uint32_t x) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(x >> shift & 255);
+  return bytes;
+}
+
+// As a user gets there: a program dumps its training step, the page shows it.
+TEST_F(HalftoneDumpBrowser, ShowsTheStepOfAnExample) {
+  constexpr int kImages = 8;  // black ones
+  for (const char* part : {"train", "t10k"}) {
+    folder_.Write(Concat(part, "-images-idx3-ubyte"), BigEndian(0x803) + BigEndian(kImages) +
+                                                          BigEndian(28) + BigEndian(28) +
+                                                          std::string(kImages * 28 * 28, '\0'));
+    folder_.Write(Concat(part, "-labels-idx1-ubyte"),
+                  BigEndian(0x801) + BigEndian(kImages) + std::string(kImages, '\1'));
+  }
+  const Result trained =
+      Start("examples/fashion_mnist",
+            Concat("--data=", folder_.path(), " --batch=", kImages,
+                   " --epochs=1 --threads=1 --amp=bf16 --dump=", folder_ / "dumps"));
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Result page =
+      Start("tools/halftone_dump", (folder_ / "dumps/fashion_cnn_0") + " --format=html");
+  ASSERT_EQ(page.status, 0) << page.err;
+  const std::string document = Open(page.out, "#q=conv2d_grad_input", kMeasure);
+  EXPECT_THAT(document, HasSubstr("<output id=\"found\">1 of "));
+  EXPECT_THAT(document, HasSubstr("fashion_mnist.cc:"));  // where the found node was written
+  EXPECT_THAT(document, ContainsRegex("data-measured=\"nodes [0-9]+, 0 overlaps, 0 out\""));
+  EXPECT_THAT(document, HasSubstr("<td class=\"low\">bf16</td>"));
+}
+
 TEST_F(HalftoneDumpBrowser, HostileNamesAreShownAsTheyAre) {
   const std::string dom = Open(Page(kHostile), "#q=%3Cimg", kMeasure);
   EXPECT_THAT(dom, HasSubstr("<title>@hostile</title>"));

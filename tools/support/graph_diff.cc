@@ -29,6 +29,13 @@ constexpr KindText kKinds[] = {
 
 const KindText& TextOf(Kind kind) { return kKinds[static_cast<int>(kind)]; }
 
+// As in the text form; large constants by name only.
+std::string TextOf(const ir::Node& node) {
+  ir::TextOptions options;
+  options.constant_files = true;
+  return ir::Print(node, options);
+}
+
 class Differ {
  public:
   Differ(const ir::Graph& a, const ir::Graph& b) : a_(a), b_(b), match_(MatchNodes(a, b)) {}
@@ -36,13 +43,13 @@ class Differ {
   std::vector<Difference> Run() {
     for (const auto& node : a_.nodes()) {
       if (!match_.a_to_b.contains(node.get())) {
-        Add(Kind::kRemoved, "%" + node->name(), "", ir::Print(*node), "");
+        Add(Kind::kRemoved, "%" + node->name(), "", TextOf(*node), "");
       }
     }
     for (const auto& node : b_.nodes()) {
       const auto in_a = match_.b_to_a.find(node.get());
       if (in_a == match_.b_to_a.end()) {
-        Add(Kind::kAdded, "%" + node->name(), "", "", ir::Print(*node));
+        Add(Kind::kAdded, "%" + node->name(), "", "", TextOf(*node));
       } else {
         CompareNodes(*in_a->second, *node);
       }

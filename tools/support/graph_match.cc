@@ -17,13 +17,25 @@ class Numbering {
   int Of(const ir::Node& node) {
     std::string key = node.op().name;
     for (const auto& [name, value] : node.attrs().entries()) {
-      key += Concat(" ", name, "=", ir::FormatAttr(value));
+      key += Concat(" ", name, "=");
+      AddValue(value, key);
     }
     for (const ir::Value& v : node.inputs()) key += Concat(" %", of_.at(v.node), "#", v.index);
     return of_[&node] = numbers_.try_emplace(key, static_cast<int>(numbers_.size())).first->second;
   }
 
  private:
+  // Tensors by their bytes: their text would be several times as long.
+  static void AddValue(const ir::AttrValue& value, std::string& key) {
+    const auto* tensor = std::get_if<Tensor>(&value);
+    if (tensor == nullptr || !tensor->defined()) {
+      key += ir::FormatAttr(value);
+      return;
+    }
+    key += tensor->TypeString();
+    key.append(static_cast<const char*>(tensor->raw()), tensor->num_bytes());
+  }
+
   std::map<std::string, int> numbers_;
   std::map<const ir::Node*, int> of_;
 };
