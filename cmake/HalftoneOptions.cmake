@@ -4,6 +4,7 @@ option(HALFTONE_UNITY "Compile ops and kernels in batches" ON)
 option(HALFTONE_PCH "Precompiled header for tests" ON)
 option(HALFTONE_OPENMP "Threads through OpenMP (shared with oneDNN)" ON)
 option(HALFTONE_BUILD_TESTS "Build tests/" ON)
+option(HALFTONE_FUZZ "Build tests/fuzz on libFuzzer; clang only" OFF)
 set(HALFTONE_CUDA AUTO CACHE STRING "AUTO, ON, OFF or EMULATED")
 set_property(CACHE HALFTONE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
 set(HALFTONE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
@@ -40,6 +41,10 @@ if(HALFTONE_SANITIZE)
   add_link_options(-fsanitize=${HALFTONE_SANITIZE})
   # g++ loses track of values through sanitizer checks; Abseil's InlinedVector is one false report.
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+endif()
+
+if(HALFTONE_FUZZ)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
 # Everything includes "halftone/...": a link to the source root, and the generated headers.
