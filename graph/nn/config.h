@@ -36,8 +36,11 @@ class GraphConfig {
   // Input signatures whose executables are kept; the least recently used goes first. Values under 1
   // count as 1. An executable costs its kernels; the arena is shared.
   int cache_size = 8;
-  // Folder for the text of the graph after each pass that changed it; empty: the environment
-  // variable HALFTONE_DUMP, if set.
+  // Folder for what a numeric bug is reproduced from, with a folder in it for each signature: the
+  // text of the graph as traced (00_input.txt) and after each pass that changed it; and, before the
+  // first run, variables.ckpt with the value of every variable and in0.npy, ... with the inputs.
+  // halftone_run reads them. Empty: the environment variable HALFTONE_DUMP, if set. The files take
+  // as much room as the variables.
   std::string dump_dir;
 
  private:

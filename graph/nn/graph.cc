@@ -22,7 +22,7 @@ absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> i
   }
   for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
   for (size_t i = 0; i < out.size(); ++i) step->out[i] = out[i].raw();
-  HT_RETURN_IF_ERROR(impl_->Execute(*step));
+  HT_RETURN_IF_ERROR(impl_->Execute(*this, *step));
   return out;
 }
 
@@ -43,7 +43,7 @@ absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
   }
   HT_RETURN_IF_ERROR(impl_->CheckOverlap(*step, in, out));
   for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
-  return impl_->Execute(*step);
+  return impl_->Execute(*this, *step);
 }
 
 absl::Status Graph::compile(absl::Span<const Tensor> in) {
@@ -152,7 +152,11 @@ absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<cons
   return cache[0].get();
 }
 
-absl::Status Graph::Impl::Execute(CompiledStep& step) {
+absl::Status Graph::Impl::Execute(Graph& graph, CompiledStep& step) {
+  if (!step.dump_dir.empty()) {
+    HT_RETURN_IF_ERROR(DumpState(graph, step));
+    step.dump_dir.clear();
+  }
   const absl::Status ran = step.executable->Run(step.in.data(), step.out.data(), run_count++);
   if (!ran.ok()) {
     if (step.training) {

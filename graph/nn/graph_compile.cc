@@ -137,6 +137,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   options.notes = &pass_notes;
   HT_ASSIGN_OR_RETURN(step->executable, runtime::Compile(std::move(traced), options, store, arena));
 
+  if (!options.dump_dir.empty()) step->dump_dir = options.dump_dir + "/" + options.dump_name;
   for (std::string& note : pass_notes) AddNote(std::move(note));
 
   step->in.resize(in.size());

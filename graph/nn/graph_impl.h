@@ -44,6 +44,7 @@ struct CompiledStep {
   std::unique_ptr<ir::Graph> traced;
   std::unique_ptr<runtime::Executable> executable;
   size_t num_outputs = 0;  // of build(); the rest goes to StepResults
+  std::string dump_dir;    // where the first run writes what it starts from; empty: nowhere
   // Argument tables of Executable::Run; those of hidden outputs are filled once.
   std::vector<const void*> in;
   std::vector<void*> out;
@@ -101,7 +102,9 @@ struct Graph::Impl {
   void EmitOptimizers(const GraphConfig& config, ir::Builder& builder);
   // Whether the step of an optimizer gives its gradient norm.
   bool GivesGradNorm(const GraphConfig& config, const OptimizerEntry& entry);
-  absl::Status Execute(CompiledStep& step);
+  absl::Status Execute(Graph& graph, CompiledStep& step);
+  // Variables and inputs, as files that halftone_run reads.
+  absl::Status DumpState(Graph& graph, const CompiledStep& step);
   absl::Status CheckSkips() const;
   // Name of the first parameter with a non-finite gradient in the last training step.
   std::string FirstNonFinite() const;
