@@ -6,6 +6,7 @@
 #include <string>
 
 #include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
 namespace {
@@ -30,19 +31,24 @@ class HalftoneOpt : public ::testing::Test {
   Result Opt(const std::string& arguments) {
     return Start("tools/halftone_opt", step_ + " " + arguments);
   }
-  const TempFolder folder_;
-  const std::string step_ = folder_.Write("step.txt", kStep);
+  // Writes a file and gives its path.
+  std::string File(const std::string& name, const std::string& contents) {
+    WriteBytes(dir_.Path(name), contents);
+    return dir_.Path(name);
+  }
+  const TempDir dir_;
+  const std::string step_ = File("step.txt", kStep);
 };
 
 TEST_F(HalftoneOpt, RunsThePassesNamedAndNoOthers) {
-  const std::string graph = folder_.Write("sum.txt",
-                                          "graph @sum(%x: f32[2]) {\n"
-                                          "  %a = add(%x, %x)\n"
-                                          "  %b = add(%x, %x)\n"
-                                          "  %unread = exp(%x)\n"
-                                          "  %c = mul(%a, %b)\n"
-                                          "  return %c\n"
-                                          "}\n");
+  const std::string graph = File("sum.txt",
+                                 "graph @sum(%x: f32[2]) {\n"
+                                 "  %a = add(%x, %x)\n"
+                                 "  %b = add(%x, %x)\n"
+                                 "  %unread = exp(%x)\n"
+                                 "  %c = mul(%a, %b)\n"
+                                 "  return %c\n"
+                                 "}\n");
   const Result merged =
       Start("tools/halftone_opt", graph + " --passes=eliminate-common-subexpressions");
   EXPECT_EQ(merged.status, 0) << merged.err;
@@ -66,12 +72,12 @@ TEST_F(HalftoneOpt, RunsThePassesNamedAndNoOthers) {
 }
 
 TEST_F(HalftoneOpt, FoldsConstants) {
-  const std::string graph = folder_.Write("fold.txt",
-                                          "graph @fold() {\n"
-                                          "  %a = constant {value=dense<f32[2]>(1, 2)} : f32[2]\n"
-                                          "  %b = add(%a, %a)\n"
-                                          "  return %b\n"
-                                          "}\n");
+  const std::string graph = File("fold.txt",
+                                 "graph @fold() {\n"
+                                 "  %a = constant {value=dense<f32[2]>(1, 2)} : f32[2]\n"
+                                 "  %b = add(%a, %a)\n"
+                                 "  return %b\n"
+                                 "}\n");
   const Result run = Start("tools/halftone_opt", graph + " --passes=fold-constants");
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("dense<f32[2]>(2, 4)"));
@@ -93,7 +99,7 @@ TEST_F(HalftoneOpt, PassesWorkAcrossFilesOfEitherForm) {
   const Result at_once = Opt("--passes=insert-amp-casts,autodiff,insert-optimizers");
   ASSERT_EQ(at_once.status, 0) << at_once.err;
   for (const char* form : {"half.txt", "half.pb"}) {
-    const std::string half = folder_ / form;
+    const std::string half = dir_.Path(form);
     const Result first = Opt("--passes=insert-amp-casts --output=" + half);
     EXPECT_EQ(first.status, 0) << first.err;
     EXPECT_EQ(first.out, "");
@@ -114,10 +120,10 @@ TEST_F(HalftoneOpt, PrintsStatistics) {
 }
 
 TEST_F(HalftoneOpt, DumpsAfterEachChange) {
-  const Result run = Opt("--passes=autodiff,fold-constants --dump=" + folder_ / "steps");
+  const Result run = Opt("--passes=autodiff,fold-constants --dump=" + dir_.Path("steps"));
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(Contents(folder_ / "steps/00_input.txt"), HasSubstr("backward(%l)"));
-  EXPECT_THAT(Contents(folder_ / "steps/01_autodiff.txt"), HasSubstr("cross_entropy_grad("));
+  EXPECT_THAT(Bytes(dir_.Path("steps/00_input.txt")), HasSubstr("backward(%l)"));
+  EXPECT_THAT(Bytes(dir_.Path("steps/01_autodiff.txt")), HasSubstr("cross_entropy_grad("));
 }
 
 TEST_F(HalftoneOpt, ListsPassesInTheOrderOfThePipeline) {
@@ -126,16 +132,16 @@ TEST_F(HalftoneOpt, ListsPassesInTheOrderOfThePipeline) {
   EXPECT_THAT(run.out, StartsWith("fold-constants\n"));
   EXPECT_LT(run.out.find("insert-amp-casts\n"), run.out.find("autodiff\n"));
   // Every name can be run alone, also on a graph that has nothing for it.
-  std::string graph = folder_.Write("nothing.txt",
-                                    "graph @nothing(%x: f32[2]) {\n"
-                                    "  %y = exp(%x) : f32[2]\n"
-                                    "  return %y\n"
-                                    "}\n");
+  std::string graph = File("nothing.txt",
+                           "graph @nothing(%x: f32[2]) {\n"
+                           "  %y = exp(%x) : f32[2]\n"
+                           "  return %y\n"
+                           "}\n");
   std::string names = run.out.substr(0, run.out.size() - 1);
   std::replace(names.begin(), names.end(), '\n', ',');
   const Result all = Start("tools/halftone_opt", graph + " --passes=" + names);
   EXPECT_EQ(all.status, 0) << all.err;
-  EXPECT_EQ(all.out, Contents(graph));
+  EXPECT_EQ(all.out, Bytes(graph));
 }
 
 TEST_F(HalftoneOpt, RefusesWrongOptions) {
@@ -159,24 +165,24 @@ TEST_F(HalftoneOpt, RefusesWrongOptions) {
 }
 
 TEST_F(HalftoneOpt, ReportsFilesAndPassesThatFail) {
-  const Result absent = Start("tools/halftone_opt", folder_ / "absent.txt --pipeline");
+  const Result absent = Start("tools/halftone_opt", dir_.Path("absent.txt") + " --pipeline");
   EXPECT_EQ(absent.status, 1);
   EXPECT_EQ(absent.err,
-            "halftone_opt: " + folder_.path() + "/absent.txt: no such file or directory\n");
-  const std::string broken = folder_.Write("broken.txt", "graph @broken(");
+            "halftone_opt: " + dir_.Path("absent.txt") + ": no such file or directory\n");
+  const std::string broken = File("broken.txt", "graph @broken(");
   const Result unreadable = Start("tools/halftone_opt", broken + " --pipeline");
   EXPECT_EQ(unreadable.status, 1);
   EXPECT_THAT(unreadable.err, StartsWith("halftone_opt: " + broken + ": line 1, column "));
-  const Result suffix = Opt("--pipeline --output=" + folder_ / "step.xml");
+  const Result suffix = Opt("--pipeline --output=" + dir_.Path("step.xml"));
   EXPECT_EQ(suffix.status, 1);
   EXPECT_THAT(suffix.err, HasSubstr("step.xml: the suffix does not name a form"));
   // An optimizer of a parameter that is not there: the pass says so, and the message names it.
-  const std::string wrong = folder_.Write("wrong.txt",
-                                          "graph @wrong(%x: f32[]) {\n"
-                                          "  backward(%x)\n"
-                                          "  %n, %a = optimizer() {params=[\"w\"], rule=\"sgd\"}\n"
-                                          "  return %x\n"
-                                          "}\n");
+  const std::string wrong = File("wrong.txt",
+                                 "graph @wrong(%x: f32[]) {\n"
+                                 "  backward(%x)\n"
+                                 "  %n, %a = optimizer() {params=[\"w\"], rule=\"sgd\"}\n"
+                                 "  return %x\n"
+                                 "}\n");
   const Result failed = Start("tools/halftone_opt", wrong + " --pipeline --stats");
   EXPECT_EQ(failed.status, 1);
   EXPECT_EQ(failed.out, "");

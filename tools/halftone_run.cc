@@ -1,0 +1,244 @@
+// Runs a graph file (text or protobuf form): one step or several, on .npy files or generated
+// values. Of a folder that a program's dump wrote (HALFTONE_DUMP) it takes graph, variables and
+// inputs. Exit status: 0, 1 a file cannot be read or written or the step fails, 2 wrong options, or
+// feeds and fetches that do not fit the graph, 3 --compare found a difference over the tolerance.
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "halftone/core/io/file.h"
+#include "halftone/core/io/npy.h"
+#include "halftone/core/threads.h"
+#include "halftone/graph/ir/proto.h"
+#include "halftone/tools/support/compare.h"
+#include "halftone/tools/support/exit_status.h"
+#include "halftone/tools/support/feeds.h"
+#include "halftone/tools/support/profile.h"
+#include "halftone/tools/support/repeated_flags.h"
+#include "halftone/tools/support/step.h"
+#include "halftone/tools/support/tensor_text.h"
+#include "halftone/tools/support/variables.h"
+
+ABSL_FLAG(
+    std::vector<std::string>, feed, {},
+    "INPUT=FILE.npy, or zeros, ones, arange, arange:N (modulo N), normal:SEED; may be repeated");
+ABSL_FLAG(
+    std::vector<std::string>, fetch, {},
+    "values to show: outputs, nodes (h, h#1) or variables; empty: all outputs; may be repeated");
+ABSL_FLAG(std::string, variables, "", "checkpoint with the values that variables start from");
+ABSL_FLAG(uint64_t, seed, 0, "of variables that no checkpoint gives");
+ABSL_FLAG(std::string, save, "", "checkpoint to write after the last step");
+ABSL_FLAG(std::string, out, "", "folder for the values as NAME.npy; empty: print them");
+ABSL_FLAG(int, steps, 1, "steps to run, all on the same feeds");
+ABSL_FLAG(std::string, device, "cpu", "cpu or reference");
+ABSL_FLAG(int, threads, 0, "CPU threads; 0: all");
+ABSL_FLAG(std::string, profile, "", "file for a trace of all kernels (Chrome's format)");
+ABSL_FLAG(std::string, compare, "",
+          "reference: the last step also on reference kernels, and which values differ how much");
+ABSL_FLAG(
+    double, tolerance, 0,
+    "of --compare, relative to the largest element of a value; 0: 1e-4, or 3e-2 where the step "
+    "has 16-bit values");
+ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pass");
+
+namespace halftone {
+namespace {
+
+using tools::WrongOption;
+
+// Rows of the table of --compare.
+constexpr size_t kComparedRows = 20;
+constexpr int kDiffers = 3;
+
+absl::Status CheckOptions() {
+  const std::string device = absl::GetFlag(FLAGS_device), compare = absl::GetFlag(FLAGS_compare);
+  if (device != "cpu" && device != "reference") {
+    return WrongOption("--device=", device, ": expected cpu or reference");
+  }
+  if (absl::GetFlag(FLAGS_steps) < 1) return WrongOption("--steps: expected 1 or more");
+  if (absl::GetFlag(FLAGS_threads) < 0) return WrongOption("--threads: expected 0 or more");
+  if (!(absl::GetFlag(FLAGS_tolerance) >= 0)) return WrongOption("--tolerance: expected 0 or more");
+  if (compare.empty()) return absl::OkStatus();
+  if (compare != "reference") return WrongOption("--compare=", compare, ": expected reference");
+  if (device == compare) return WrongOption("--compare=reference: expected --device=cpu");
+  if (!absl::GetFlag(FLAGS_fetch).empty() || !absl::GetFlag(FLAGS_out).empty() ||
+      !absl::GetFlag(FLAGS_profile).empty()) {
+    return WrongOption("--compare: shows all values; expected no --fetch, --out or --profile");
+  }
+  return absl::OkStatus();
+}
+
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+}
+
+// A file name for each value: what is no letter, digit, '.', '_' or '-' becomes '_'; equal names
+// are numbered.
+std::vector<std::string> FileNames(const std::vector<std::string>& values) {
+  std::vector<std::string> files;
+  std::set<std::string> taken;
+  for (std::string name : values) {
+    for (char& c : name) {
+      if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+    }
+    std::string file = name;
+    for (int i = 1; !taken.insert(file).second; ++i) file = Concat(name, "_", i);
+    files.push_back(file + ".npy");
+  }
+  return files;
+}
+
+// Shows the values, as text or as files in `folder`.
+absl::Status Show(const std::vector<std::string>& names, const std::vector<Tensor>& values,
+                  const std::string& folder) {
+  if (folder.empty()) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::printf("%s %s =%c%s\n", names[i].c_str(), values[i].TypeString().c_str(),
+                  values[i].shape().rank() > 1 ? '\n' : ' ',
+                  tools::FormatValues(values[i]).c_str());
+    }
+    return absl::OkStatus();
+  }
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return FailedPrecondition(folder, ": cannot create: ", error.message());
+  const std::vector<std::string> files = FileNames(names);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string path = folder + "/" + files[i];
+    HT_RETURN_IF_ERROR(io::WriteNpy(path, values[i]));
+    std::printf("%s %s -> %s\n", names[i].c_str(), values[i].TypeString().c_str(), path.c_str());
+  }
+  return absl::OkStatus();
+}
+
+// "step 2: loss = 0.5", of the values with one element.
+void PrintScalars(int step, const std::vector<std::string>& names,
+                  const std::vector<Tensor>& values) {
+  std::printf("step %d:", step);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].num_elements() != 1) continue;
+    std::printf(" %s = %s", names[i].c_str(),
+                tools::FormatValues(values[i].Reshape(Shape{})).c_str());
+  }
+  std::printf("\n");
+}
+
+// A graph with its feeds and the state of its variables.
+struct Session {
+  tools::FetchedGraph graph;
+  Device device;
+  std::vector<Tensor> feeds;
+  runtime::VariableStore store;
+  uint64_t run_count = 0;  // of the next step
+};
+
+// `file` in `folder` if it is there, else "".
+std::string InFolder(const std::string& folder, const std::string& file) {
+  std::error_code ignored;
+  const std::string path = folder + "/" + file;
+  return !folder.empty() && std::filesystem::exists(path, ignored) ? path : "";
+}
+
+absl::Status Prepare(const std::string& path, Session& session) {
+  HT_RETURN_IF_ERROR(CheckOptions());
+  std::error_code ignored;
+  const std::string folder = std::filesystem::is_directory(path, ignored) ? path : "";
+  HT_ASSIGN_OR_RETURN(tools::Feeds feeds, tools::Feeds::Parse(absl::GetFlag(FLAGS_feed)));
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Graph> graph,
+                      ir::ReadGraphFile(folder.empty() ? path : folder + "/00_input.txt"));
+  if (!folder.empty()) feeds.AddFrom(folder, *graph);
+  HT_RETURN_IF_ERROR(feeds.ReadFiles());
+  HT_ASSIGN_OR_RETURN(session.feeds, feeds.MakeTensors(*graph));
+  if (absl::GetFlag(FLAGS_device) == "reference") session.device = Device::Reference();
+  if (absl::GetFlag(FLAGS_threads) > 0) SetNumThreads(absl::GetFlag(FLAGS_threads));
+  HT_ASSIGN_OR_RETURN(session.graph,
+                      tools::LowerForFetches(*graph, absl::GetFlag(FLAGS_fetch), session.device,
+                                             absl::GetFlag(FLAGS_dump)));
+  PrintNotes(session.graph.notes);
+  std::string checkpoint = absl::GetFlag(FLAGS_variables);
+  if (checkpoint.empty()) checkpoint = InFolder(folder, "variables.ckpt");
+  if (checkpoint.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const tools::LoadedVariables loaded,
+                      tools::LoadVariables(checkpoint, *session.graph.lowered, session.store));
+  PrintNotes(loaded.notes);
+  session.run_count = loaded.run_count;
+  return absl::OkStatus();
+}
+
+absl::Status RunSteps(Session& session) {
+  const int steps = absl::GetFlag(FLAGS_steps);
+  const std::vector<std::string>& names = session.graph.names;
+  HT_ASSIGN_OR_RETURN(tools::Step step,
+                      tools::Step::Create(session.graph.lowered->Clone(), session.device,
+                                          absl::GetFlag(FLAGS_seed), session.store));
+  std::optional<tools::Profiler> profiler;
+  if (!absl::GetFlag(FLAGS_profile).empty()) profiler.emplace(step.executable());
+  std::vector<Tensor> values;
+  for (int i = 0; i < steps; ++i) {
+    if (profiler) profiler->BeginStep();
+    HT_ASSIGN_OR_RETURN(values, step.Run(session.feeds, session.run_count++));
+    if (profiler) profiler->EndStep();
+    if (steps > 1) PrintScalars(i, names, values);
+  }
+  HT_RETURN_IF_ERROR(Show(names, values, absl::GetFlag(FLAGS_out)));
+  if (!profiler) return absl::OkStatus();
+  std::fputs(profiler->Table().c_str(), stdout);
+  return io::WriteFileAtomically(absl::GetFlag(FLAGS_profile), profiler->TraceJson());
+}
+
+// Sets `differs` if a value is over the tolerance.
+absl::Status Compare(Session& session, bool* differs) {
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  const ir::Graph& graph = *session.graph.lowered;
+  if (absl::GetFlag(FLAGS_steps) > 1) {
+    HT_ASSIGN_OR_RETURN(tools::Step step,
+                        tools::Step::Create(graph.Clone(), session.device, seed, session.store));
+    for (int i = 1; i < absl::GetFlag(FLAGS_steps); ++i) {
+      HT_RETURN_IF_ERROR(step.Run(session.feeds, session.run_count++).status());
+    }
+  }
+  HT_ASSIGN_OR_RETURN(const tools::Comparison comparison,
+                      tools::CompareWithReference(graph, session.device, seed, session.store,
+                                                  session.feeds, session.run_count++));
+  double tolerance = absl::GetFlag(FLAGS_tolerance);
+  if (tolerance == 0) tolerance = comparison.usual_tolerance;
+  std::fputs(tools::ToTable(comparison, tolerance, kComparedRows).c_str(), stdout);
+  *differs = tools::FirstOver(comparison, tolerance) != nullptr;
+  return absl::OkStatus();
+}
+
+int Main(const std::vector<char*>& arguments) {
+  Session session;
+  bool differs = false;
+  absl::Status status =
+      arguments.size() != 2
+          ? WrongOption("expected one FILE or folder; halftone_run FILE --feed x=x.npy --fetch y")
+          : Prepare(arguments[1], session);
+  if (status.ok()) {
+    status = absl::GetFlag(FLAGS_compare).empty() ? RunSteps(session) : Compare(session, &differs);
+  }
+  const std::string save = absl::GetFlag(FLAGS_save);
+  if (status.ok() && !save.empty()) {
+    status = tools::SaveVariables(save, session.store, session.run_count);
+  }
+  if (!status.ok()) std::fprintf(stderr, "halftone_run: %s\n", Message(status).c_str());
+  return status.ok() && differs ? kDiffers : tools::ExitStatus(status);
+}
+
+}  // namespace
+}  // namespace halftone
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "halftone_run FILE|FOLDER --feed x=x.npy --fetch y [--variables CHECKPOINT] [--seed N] "
+      "[--steps N] "
+      "[--out DIR] [--device cpu|reference] [--profile trace.json] [--compare reference]: runs a "
+      "graph file");
+  halftone::tools::JoinedFlags flags(argc, argv, {"feed", "fetch"});
+  return halftone::Main(absl::ParseCommandLine(flags.argc(), flags.argv()));
+}

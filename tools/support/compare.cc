@@ -1,0 +1,135 @@
+#include "halftone/tools/support/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+
+#include "halftone/kernels/reference_evaluator.h"
+#include "halftone/tools/support/table.h"
+
+namespace halftone::tools {
+namespace {
+
+using Values = std::map<std::pair<int64_t, int>, Tensor>;  // by node id and output
+
+bool IsSource(const ir::Node& node) {
+  const std::string& op = node.op().name;
+  return op == "input" || op == "variable" || op == "constant";
+}
+
+absl::StatusOr<std::vector<Tensor>> Evaluate(const ir::Node& node, const Values& values,
+                                             uint64_t run_count) {
+  std::vector<Tensor> operands;
+  for (const ir::Value& v : node.inputs()) operands.push_back(values.at({v.node->id(), v.index}));
+  return kernels::ReferenceEvaluator(run_count).Evaluate(node, operands);
+}
+
+// What a step starts from: feeds, variables (copied: the step moves them) and constants.
+Values SourcesOf(const ir::Graph& graph, const runtime::VariableStore& store,
+                 const std::vector<Tensor>& feeds) {
+  Values values;
+  size_t input = 0;
+  for (const auto& node : graph.nodes()) {
+    const std::string& op = node->op().name;
+    if (op == "input") values[{node->id(), 0}] = feeds[input++];
+    if (op == "constant") values[{node->id(), 0}] = node->attrs().Get<Tensor>("value");
+    if (op == "variable") {
+      values[{node->id(), 0}] = store.Find(node->attrs().GetString("name"))->value().Clone();
+    }
+  }
+  return values;
+}
+
+std::string Number(double error) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", error);
+  return text;
+}
+
+}  // namespace
+
+double RelativeError(const Tensor& got, const Tensor& want) {
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    const double g = got.at(i), w = want.at(i);
+    if (std::isfinite(w)) largest = std::max(largest, std::fabs(w));
+    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
+    if (!std::isfinite(g) || !std::isfinite(w)) return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, std::fabs(g - w));
+  }
+  return largest > 0 ? difference / largest : difference;
+}
+
+absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const Device& device,
+                                                uint64_t seed, runtime::VariableStore& store,
+                                                const std::vector<Tensor>& feeds,
+                                                uint64_t run_count) {
+  std::unique_ptr<ir::Graph> graph = lowered.Clone();
+  graph->outputs().clear();
+  for (const auto& node : graph->nodes()) {
+    if (IsSource(*node)) continue;
+    for (int i = 0; i < node->num_outputs(); ++i) graph->outputs().push_back({"", node->output(i)});
+  }
+  HT_ASSIGN_OR_RETURN(Step step, Step::Create(std::move(graph), device, seed, store));
+  const ir::Graph& compiled = step.executable().graph();
+  Values want = SourcesOf(compiled, store, feeds);
+  Values got = want;
+  HT_ASSIGN_OR_RETURN(const std::vector<Tensor> results, step.Run(feeds, run_count));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ir::Value value = compiled.outputs()[i].value;
+    got[{value.node->id(), value.index}] = results[i];
+  }
+
+  std::map<int64_t, std::string> kernels;
+  for (const auto& s : step.executable().steps()) kernels[s.node->id()] = s.kernel->name();
+  Comparison comparison;
+  for (const auto& node : compiled.nodes()) {
+    if (IsSource(*node) || node->num_outputs() == 0) continue;
+    HT_ASSIGN_OR_RETURN(const std::vector<Tensor> end_to_end, Evaluate(*node, want, run_count));
+    HT_ASSIGN_OR_RETURN(const std::vector<Tensor> own, Evaluate(*node, got, run_count));
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      const Tensor& value = got.at({node->id(), i});
+      const auto index = static_cast<size_t>(i);
+      want[{node->id(), i}] = end_to_end[index];
+      comparison.values.push_back({node->output(i).ToString(), node->op().name,
+                                   node->output_type(i).ToString(), kernels[node->id()],
+                                   RelativeError(value, end_to_end[index]),
+                                   RelativeError(value, own[index])});
+      if (IsLow(value.dtype())) comparison.usual_tolerance = 3e-2;
+    }
+  }
+  return comparison;
+}
+
+const ValueError* FirstOver(const Comparison& comparison, double tolerance) {
+  const auto over = [tolerance](const ValueError& v) { return !(v.error <= tolerance); };
+  const auto found = std::find_if(comparison.values.begin(), comparison.values.end(), over);
+  return found == comparison.values.end() ? nullptr : &*found;
+}
+
+std::string ToTable(const Comparison& comparison, double tolerance, size_t limit) {
+  std::vector<ValueError> order = comparison.values;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const ValueError& a, const ValueError& b) { return a.error > b.error; });
+  const size_t left_out = order.size() > limit ? order.size() - limit : 0;
+  order.resize(order.size() - left_out);
+  std::vector<std::vector<std::string>> rows = {
+      {"value", "op", "type", ">error", ">own error", "kernel"}};
+  for (const ValueError& row : order) {
+    rows.push_back(
+        {row.value, row.op, row.type, Number(row.error), Number(row.own_error), row.kernel});
+  }
+  std::string text = FormatTable(std::move(rows));
+  if (left_out > 0) text += Concat("and ", left_out, " more\n");
+  const ValueError* first = FirstOver(comparison, tolerance);
+  if (first == nullptr) {
+    return text + Concat("all ", comparison.values.size(), " values are within ", tolerance, "\n");
+  }
+  return text + Concat("first over ", tolerance, " in the order of the step: ", first->value, " (",
+                       first->op, ", ", first->kernel, "), error ", Number(first->error),
+                       ", on equal operands ", Number(first->own_error), "\n");
+}
+
+}  // namespace halftone::tools

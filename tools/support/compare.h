@@ -1,0 +1,50 @@
+// One step on a device beside the same step on reference kernels, value by value.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "halftone/tools/support/step.h"
+
+namespace halftone::tools {
+
+// The largest difference of an element, relative to the largest finite magnitude in `want` (or
+// absolute, where that is 0). A NaN or infinity on one side only is an infinite error.
+// Requires: equal dtypes and shapes.
+double RelativeError(const Tensor& got, const Tensor& want);
+
+// How a computed value differs.
+struct ValueError {
+  std::string value;  // "%h", "%h#1"
+  std::string op;
+  std::string type;
+  std::string kernel;
+  // End to end: both sides computed the value from the inputs and variables of the step.
+  double error = 0;
+  // The kernel's own: the reference kernel on what the device computed for the node's operands.
+  double own_error = 0;
+};
+
+struct Comparison {
+  std::vector<ValueError> values;  // in the order of the step
+  // What both sides may differ by when every kernel is right: 1e-4, or 3e-2 where the step has
+  // values in 16 bit, whose roundings add up.
+  double usual_tolerance = 1e-4;
+};
+
+// Runs one step of `lowered` on `device` and on reference kernels, from the present values of
+// `store`, which then hold those after the device's step. Every computed value is kept, so nothing
+// is computed in place: kernels and their operands are otherwise those of an ordinary run. Errors:
+// those of either run.
+absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const Device& device,
+                                                uint64_t seed, runtime::VariableStore& store,
+                                                const std::vector<Tensor>& feeds,
+                                                uint64_t run_count);
+
+// The worst values first, at most `limit` of them; then the first value over the tolerance in the
+// order of the step, which is where to look, if any.
+std::string ToTable(const Comparison& comparison, double tolerance, size_t limit);
+// Null if none is over the tolerance.
+const ValueError* FirstOver(const Comparison& comparison, double tolerance);
+
+}  // namespace halftone::tools

@@ -1,0 +1,18 @@
+// What a program ends with: 0, 1 a file or a step fails, 2 the options are wrong or do not fit.
+#pragma once
+
+#include "halftone/core/status.h"
+
+namespace halftone::tools {
+
+// The same error, as one of the options; OK stays OK.
+absl::Status OptionError(absl::Status status);
+template <typename... Parts>
+absl::Status WrongOption(const Parts&... parts) {
+  return OptionError(InvalidArgument(parts...));
+}
+
+// 0, 2 for what OptionError gave, else 1.
+int ExitStatus(const absl::Status& status);
+
+}  // namespace halftone::tools

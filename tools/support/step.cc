@@ -1,0 +1,151 @@
+#include "halftone/tools/support/step.h"
+
+#include <cstring>
+#include <map>
+
+#include "halftone/graph/ir/number_text.h"
+#include "halftone/graph/runtime/compile.h"
+#include "halftone/kernels/reference_evaluator.h"
+#include "halftone/passes/pipeline.h"
+#include "halftone/tools/support/exit_status.h"
+
+namespace halftone::tools {
+namespace {
+
+// "h" or "h#1".
+ir::Value FindNodeValue(const ir::Graph& graph, const std::string& name) {
+  const size_t hash = name.find('#');
+  int64_t index = 0;
+  if (hash != std::string::npos) {
+    const auto number = ir::ParseInt(name.substr(hash + 1));
+    if (!number.ok()) return {};
+    index = *number;
+  }
+  const ir::Node* node = graph.FindNode(name.substr(0, hash));
+  if (node == nullptr || index < 0 || index >= node->num_outputs()) return {};
+  return node->output(static_cast<int>(index));
+}
+
+// "l" for the output that is %l.
+std::string NameOf(const ir::Output& output) {
+  return output.name.empty() ? output.value.ToString().substr(1) : output.name;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> Lower(const ir::Graph& graph, const Device& device,
+                                                 const std::string& dump_dir,
+                                                 std::vector<std::string>* notes) {
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
+  const kernels::ReferenceEvaluator evaluator;
+  passes::PassContext context;
+  context.target = target.get();
+  context.evaluator = &evaluator;
+  passes::PassManagerOptions options;
+  options.dump_dir = dump_dir;
+  std::unique_ptr<ir::Graph> lowered = graph.Clone();
+  HT_RETURN_IF_ERROR(passes::RunPipeline(*lowered, context, options));
+  *notes = context.notes;
+  return lowered;
+}
+
+ir::Value FindValue(const ir::Graph& graph, const std::string& name) {
+  if (!name.empty() && name[0] == '%') return FindNodeValue(graph, name.substr(1));
+  for (const ir::Output& output : graph.outputs()) {
+    if (!name.empty() && output.name == name) return output.value;
+  }
+  if (const ir::Value value = FindNodeValue(graph, name); value.valid()) return value;
+  for (const ir::Node* node : graph.variable_nodes()) {
+    if (node->attrs().GetString("name") == name) return node->output();
+  }
+  return {};
+}
+
+absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
+                                             const std::vector<std::string>& names,
+                                             const Device& device, const std::string& dump_dir) {
+  FetchedGraph fetched;
+  HT_ASSIGN_OR_RETURN(fetched.lowered, Lower(graph, device, dump_dir, &fetched.notes));
+  if (names.empty()) {
+    for (const ir::Output& output : graph.outputs()) fetched.names.push_back(NameOf(output));
+    return fetched;
+  }
+  fetched.names = names;
+  const std::unique_ptr<ir::Graph> extended = graph.Clone();
+  std::map<std::string, size_t> kept;  // name -> position among the outputs
+  for (const std::string& name : names) {
+    if (FindValue(*fetched.lowered, name).valid()) continue;
+    const ir::Value value = FindValue(*extended, name);
+    if (!value.valid()) {
+      return WrongOption("--fetch: the graph has no output, node or variable \"", name, "\"");
+    }
+    kept.emplace(name, extended->outputs().size());
+    extended->outputs().push_back({"", value});
+  }
+  if (!kept.empty()) {
+    HT_ASSIGN_OR_RETURN(fetched.lowered, Lower(*extended, device, dump_dir, &fetched.notes));
+  }
+  std::vector<ir::Output> outputs;
+  for (const std::string& name : names) {
+    const auto it = kept.find(name);
+    outputs.push_back({"", it == kept.end() ? FindValue(*fetched.lowered, name)
+                                            : fetched.lowered->outputs()[it->second].value});
+    if (it != kept.end()) {
+      fetched.notes.push_back(name +
+                              " does not outlive the passes; kept as an output of the graph");
+    }
+  }
+  fetched.lowered->outputs() = std::move(outputs);
+  return fetched;
+}
+
+Tensor ToPlain(const Tensor& tensor, const ir::ValueType& type) {
+  if (type.layout == ir::Layout::kPlain) return tensor;
+  const Tensor plain = Tensor::Empty(type.dtype, type.shape);
+  const auto from_strides = ir::StridesOf(type);
+  const Shape& shape = type.shape;
+  const size_t size = SizeOf(type.dtype);
+  const auto* const from = static_cast<const char*>(tensor.raw());
+  auto* to = static_cast<char*>(plain.raw());
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    for (int64_t c = 0; c < shape[1]; ++c) {
+      for (int64_t h = 0; h < shape[2]; ++h) {
+        for (int64_t w = 0; w < shape[3]; ++w, to += size) {
+          const int64_t offset =
+              n * from_strides[0] + c * from_strides[1] + h * from_strides[2] + w * from_strides[3];
+          std::memcpy(to, from + static_cast<size_t>(offset) * size, size);
+        }
+      }
+    }
+  }
+  return plain;
+}
+
+absl::StatusOr<Step> Step::Create(std::unique_ptr<ir::Graph> lowered, const Device& device,
+                                  uint64_t seed, runtime::VariableStore& store) {
+  Step step;
+  HT_ASSIGN_OR_RETURN(step.executable_,
+                      runtime::Executable::Create(std::move(lowered), device, seed, store,
+                                                  std::make_shared<runtime::Arena>()));
+  return step;
+}
+
+absl::StatusOr<std::vector<Tensor>> Step::Run(const std::vector<Tensor>& feeds,
+                                              uint64_t run_count) {
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  std::vector<Tensor> results;
+  for (const Tensor& feed : feeds) in.push_back(feed.raw());
+  for (const ir::ValueType& type : executable_->output_types()) {
+    HT_ASSIGN_OR_RETURN(Tensor result, Tensor::Allocate(type.dtype, type.shape));
+    out.push_back(result.raw());
+    results.push_back(std::move(result));
+  }
+  HT_RETURN_IF_ERROR(executable_->Run(in.data(), out.data(), run_count));
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i] = ToPlain(results[i], executable_->output_types()[i]);
+  }
+  return results;
+}
+
+}  // namespace halftone::tools
