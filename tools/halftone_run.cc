@@ -1,7 +1,7 @@
 // Runs a graph file (text or protobuf form): one step or several, on .npy files or generated
 // values. Of a folder that a program's dump wrote (HALFTONE_DUMP) it takes graph, variables and
 // inputs. Exit status: 0, 1 a file cannot be read or written or the step fails, 2 wrong options, or
-// feeds and fetches that do not fit the graph, 3 --compare found a difference over the tolerance.
+// feeds and fetches that do not fit the graph, 3 --compare found a kernel over the tolerance.
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
@@ -208,7 +208,7 @@ absl::Status Compare(Session& session, bool* differs) {
   double tolerance = absl::GetFlag(FLAGS_tolerance);
   if (tolerance == 0) tolerance = comparison.usual_tolerance;
   std::fputs(tools::ToTable(comparison, tolerance, kComparedRows).c_str(), stdout);
-  *differs = tools::FirstOver(comparison, tolerance) != nullptr;
+  *differs = tools::FirstKernelOver(comparison, tolerance) != nullptr;
   return absl::OkStatus();
 }
 

@@ -99,6 +99,8 @@ TEST(Compare, FindsTheKernelAtFault) {
   EXPECT_EQ(store.Find("w")->value().at(0), 3);
   EXPECT_EQ(tools::FirstOver(*comparison, 1e-4), &comparison->values[1]);
   EXPECT_EQ(tools::FirstOver(*comparison, 3), nullptr);
+  EXPECT_EQ(tools::FirstKernelOver(*comparison, 1e-4), &comparison->values[1]);
+  EXPECT_EQ(tools::FirstKernelOver(*comparison, 1), nullptr);
 
   const std::string mul = comparison->values[2].kernel, sub = comparison->values[3].kernel;
   EXPECT_EQ(
@@ -112,8 +114,32 @@ TEST(Compare, FindsTheKernelAtFault) {
           sub +
           "\n"
           "and 1 more\n"
-          "first over 0.0001 in the order of the step: %wrong (exp, cpu:test:wrong_exp), error "
-          "1, on equal operands 1\n");
+          "first value over 0.0001 in the order of the step: %wrong (exp, cpu:test:wrong_exp), "
+          "error 1, own error 1\n"
+          "first kernel over it on equal operands: %wrong (exp, cpu:test:wrong_exp), error 1, own "
+          "error 1\n");
+}
+
+TEST(Compare, TellsGrownDifferencesFromWrongKernels) {
+  tools::Comparison comparison;
+  comparison.values = {{"%g", "matmul", "f32[2]", "cpu:a", 1e-6, 1e-6},
+                       {"%w", "adam_update", "f32[2]", "cpu:b", 0.25, 1e-7}};
+  EXPECT_EQ(
+      tools::ToTable(comparison, 1e-4, 9),
+      "value  op           type    error  own error  kernel\n"
+      "%w     adam_update  f32[2]   0.25      1e-07  cpu:b\n"
+      "%g     matmul       f32[2]  1e-06      1e-06  cpu:a\n"
+      "first value over 0.0001 in the order of the step: %w (adam_update, cpu:b), error 0.25, "
+      "own error 1e-07\n"
+      "on equal operands every kernel is within it: no kernel is wrong, small differences "
+      "grew\n");
+  EXPECT_EQ(tools::FirstKernelOver(comparison, 1e-4), nullptr);
+  // And the other way round: what comes after hides the error.
+  comparison.values = {{"%g", "exp", "f32[2]", "", 0, 0.5}};
+  EXPECT_EQ(tools::ToTable(comparison, 1e-4, 9),
+            "value  op   type    error  own error  kernel\n"
+            "%g     exp  f32[2]      0        0.5\n"
+            "first kernel over it on equal operands: %g (exp), error 0, own error 0.5\n");
 }
 
 class HalftoneRunCompare : public ::testing::Test {
@@ -145,7 +171,7 @@ TEST_F(HalftoneRunCompare, TellsOfADifferenceByItsExitStatus) {
   const Result run = Start("tools/halftone_run",
                            graph_ + " --feed x=normal:1 --compare reference --tolerance=1e-30");
   EXPECT_EQ(run.status, 3) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("\nfirst over 1e-30 in the order of the step: %e (exp, "));
+  EXPECT_THAT(run.out, HasSubstr("\nfirst kernel over it on equal operands: %e (exp, "));
   // Exact on equal operands: the error comes from %e.
   EXPECT_THAT(run.out, ContainsRegex("%n +neg +f32.1000. +[0-9.e-]+ +0 +cpu:"));
 }

@@ -48,6 +48,18 @@ std::string Number(double error) {
   return text;
 }
 
+const ValueError* First(const Comparison& comparison, double tolerance, double ValueError::*error) {
+  const auto over = [&](const ValueError& v) { return !(v.*error <= tolerance); };
+  const auto found = std::find_if(comparison.values.begin(), comparison.values.end(), over);
+  return found == comparison.values.end() ? nullptr : &*found;
+}
+
+// "%h (matmul, cpu:onednn:matmul), error 0.5, own error 0".
+std::string Describe(const ValueError& v) {
+  return Concat(v.value, " (", v.op, v.kernel.empty() ? "" : ", ", v.kernel, "), error ",
+                Number(v.error), ", own error ", Number(v.own_error));
+}
+
 }  // namespace
 
 double RelativeError(const Tensor& got, const Tensor& want) {
@@ -104,9 +116,11 @@ absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const 
 }
 
 const ValueError* FirstOver(const Comparison& comparison, double tolerance) {
-  const auto over = [tolerance](const ValueError& v) { return !(v.error <= tolerance); };
-  const auto found = std::find_if(comparison.values.begin(), comparison.values.end(), over);
-  return found == comparison.values.end() ? nullptr : &*found;
+  return First(comparison, tolerance, &ValueError::error);
+}
+
+const ValueError* FirstKernelOver(const Comparison& comparison, double tolerance) {
+  return First(comparison, tolerance, &ValueError::own_error);
 }
 
 std::string ToTable(const Comparison& comparison, double tolerance, size_t limit) {
@@ -124,12 +138,20 @@ std::string ToTable(const Comparison& comparison, double tolerance, size_t limit
   std::string text = FormatTable(std::move(rows));
   if (left_out > 0) text += Concat("and ", left_out, " more\n");
   const ValueError* first = FirstOver(comparison, tolerance);
-  if (first == nullptr) {
+  const ValueError* kernel = FirstKernelOver(comparison, tolerance);
+  if (first == nullptr && kernel == nullptr) {
     return text + Concat("all ", comparison.values.size(), " values are within ", tolerance, "\n");
   }
-  return text + Concat("first over ", tolerance, " in the order of the step: ", first->value, " (",
-                       first->op, ", ", first->kernel, "), error ", Number(first->error),
-                       ", on equal operands ", Number(first->own_error), "\n");
+  if (first != nullptr) {
+    text += Concat("first value over ", tolerance, " in the order of the step: ", Describe(*first),
+                   "\n");
+  }
+  text += kernel != nullptr
+              ? Concat("first kernel over it on equal operands: ", Describe(*kernel), "\n")
+              : Concat(
+                    "on equal operands every kernel is within it: no kernel is wrong, small "
+                    "differences grew\n");
+  return text;
 }
 
 }  // namespace halftone::tools

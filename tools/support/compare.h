@@ -41,10 +41,13 @@ absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const 
                                                 const std::vector<Tensor>& feeds,
                                                 uint64_t run_count);
 
-// The worst values first, at most `limit` of them; then the first value over the tolerance in the
-// order of the step, which is where to look, if any.
-std::string ToTable(const Comparison& comparison, double tolerance, size_t limit);
-// Null if none is over the tolerance.
+// The first value in the order of the step over the tolerance, end to end or by its kernel's own
+// error; null if there is none. A value may be over it though every kernel is right: where rounding
+// decides (the first step of Adam is the sign of the gradient) small differences become large ones.
 const ValueError* FirstOver(const Comparison& comparison, double tolerance);
+const ValueError* FirstKernelOver(const Comparison& comparison, double tolerance);
+
+// The worst values first, at most `limit` of them; then what the two functions above find.
+std::string ToTable(const Comparison& comparison, double tolerance, size_t limit);
 
 }  // namespace halftone::tools
