@@ -3,21 +3,24 @@ JOBS ?= $(shell nproc)
 ARGS ?= --amp bf16 --dump build/demo_dump
 LINT_BUILD := build/lint
 
-.PHONY: demo test setup setup-lint configure lint format format-check clean
+.PHONY: demo test setup setup-python setup-lint configure lint format format-check clean
 
 demo: configure
 	cmake --build build/release -j $(JOBS) --target fashion_mnist
 	build/release/examples/fashion_mnist $(ARGS)
 
-test: configure
+test: setup-python configure
 	cmake --build build/release -j $(JOBS)
 	ctest --test-dir build/release --output-on-failure -j $(JOBS)
 
 setup:
 	@cmake/setup.sh build
 
+setup-python:
+	@cmake/setup.sh build python
+
 setup-lint:
-	@cmake/setup.sh build lint
+	@cmake/setup.sh build python lint
 
 configure: setup
 	cmake --preset release

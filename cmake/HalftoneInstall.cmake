@@ -3,6 +3,7 @@
 #                archives link: find_package(halftone) gives halftone::halftone, `pkg-config --cflags
 #                --libs halftone` the same for other build systems. Both can be moved with their prefix.
 #   tools        the programs of tools/
+#   python       the Python package, where it is built
 # Includes are spelled as in the tree.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -23,6 +24,16 @@ install(DIRECTORY core graph kernels optim passes
 
 get_property(tools GLOBAL PROPERTY HALFTONE_PROGRAMS_tools)
 install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+
+if(HALFTONE_HAS_PYTHON)
+  # Debian's interpreter looks there below /usr; elsewhere PYTHONPATH says so.
+  set(python_dir lib/python3/dist-packages/halftone)
+  get_property(python_files GLOBAL PROPERTY HALFTONE_PYTHON_FILES)
+  install(TARGETS halftone_python LIBRARY DESTINATION ${python_dir} COMPONENT python)
+  install(FILES ${python_files} DESTINATION ${python_dir} COMPONENT python)
+  install(FILES python_stub/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-halftone
+          COMPONENT python)
+endif()
 
 # Documents of each component, in the folder of its Debian package.
 file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE*)

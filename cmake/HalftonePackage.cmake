@@ -2,6 +2,7 @@
 #   libhalftone-dev  what a program is built with. The archives are static, so whoever links them needs
 #                    the development packages of their libraries.
 #   halftone-tools   programs
+#   python3-halftone the Python package, where it is built
 set(CPACK_GENERATOR DEB)
 # Debian wants a summary for each package; the project has one only.
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
@@ -36,13 +37,30 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION
     "deep learning with static graphs - programs
 Programs that show, transform and run the graph files of Halftone.")
 
-# What the programs link: from the binaries where dpkg-dev is installed, else Debian 12's names.
+set(python_depends "")
+if(HALFTONE_HAS_PYTHON)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-halftone)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+      "deep learning with static graphs - Python module
+Build and train graphs of Halftone from Python, with NumPy arrays.")
+  math(EXPR python_next "${Python_VERSION_MINOR} + 1")
+  string(CONCAT python_depends "python3 (>= 3.${Python_VERSION_MINOR}), python3 (<< 3.${python_next}), "
+                               "python3-numpy")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_depends}")
+endif()
+
+# What binaries link: read from them where dpkg-dev is installed, else Debian 12's names.
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
 mark_as_advanced(DPKG_SHLIBDEPS)
 if(DPKG_SHLIBDEPS)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
 else()
-  set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
-      "libabsl20220623, libc6, libdnnl2, libgcc-s1, libgomp1, libhwy1, libprotobuf32, libstdc++6, zlib1g")
+  string(CONCAT libs "libabsl20220623, libc6, libdnnl2, libgcc-s1, libgomp1, libhwy1, libprotobuf32, "
+                     "libstdc++6, zlib1g")
+  set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${libs}")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_depends}, ${libs}")
 endif()
 include(CPack)

@@ -102,6 +102,7 @@ const std::vector<std::string>& Graph::notes() const { return impl_->notes; }
 void Graph::debug(int level) { impl_->debug = level; }
 size_t Graph::arena_bytes() const { return impl_->arena->size(); }
 const std::string& Graph::name() const { return impl_->name; }
+const absl::Status& Graph::status() const { return impl_->status; }
 
 absl::Status Graph::Impl::CheckInputs(absl::Span<const Tensor> in) const {
   for (size_t i = 0; i < in.size(); ++i) {

@@ -133,6 +133,8 @@ class Graph {
   // Bytes of working memory that all executables share.
   size_t arena_bytes() const;
   const std::string& name() const;
+  // The first mistake of the constructor, which the next call returns.
+  const absl::Status& status() const;
 
  protected:
   // `module` must outlive the graph. Its parameters are then known as "<name>.weight", ... Names

@@ -56,7 +56,7 @@ Value Trace::Wrap(ir::Expr expr) const {
   return expr.valid() ? Value(number_, expr.value().node, expr.value().index) : Value();
 }
 
-void Trace::At(Loc loc) { builder_.At(ToSourceLocation(loc)); }
+void Trace::At(Loc loc) { builder_.At(locate_ ? locate_() : ToSourceLocation(loc)); }
 
 void Trace::Fail(Loc loc, absl::Status status) {
   At(loc);

@@ -1,9 +1,11 @@
 // Trace: the state of one build() while it runs. What the functions of nn are made of.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "halftone/graph/ir/builder.h"
@@ -44,6 +46,9 @@ class Trace {
   Value Wrap(ir::Expr expr) const;
   // Makes the following nodes carry `loc`.
   void At(Loc loc);
+  // From now on nodes carry what `locate` gives, whatever At is told: for languages whose callers
+  // have no std::source_location.
+  void set_locate(std::function<ir::SourceLocation()> locate) { locate_ = std::move(locate); }
   void Fail(Loc loc, absl::Status status);
 
   // The value of a variable at this point: what the last Write gave, else the one at the start of
@@ -87,6 +92,7 @@ class Trace {
   uint64_t number_;
   Trace* outer_;
   bool has_backward_ = false;
+  std::function<ir::SourceLocation()> locate_;  // empty: what At is told
   std::vector<Frame> frames_;
   std::map<const runtime::VariableStorage*, ir::Expr> values_;
   std::vector<std::pair<std::string, const runtime::VariableStorage*>> written_;

@@ -1,5 +1,6 @@
 # cmake -DBUILD=<build tree> -DSOURCE=<source root> -DWORK=<scratch> -DCXX=<compiler>
-# -DBUILD_TYPE=<type> -DFLAGS=<flags> -DVERSION=<expected> -DWAY=<cmake|pkg-config|deb> -P run.cmake
+# -DBUILD_TYPE=<type> -DFLAGS=<flags> -DVERSION=<expected> -DWAY=<cmake|pkg-config|deb>
+# -DPYTHON=<interpreter, or nothing if the Python module is not built> -P run.cmake
 #
 # Builds examples/outside against an installed Halftone and runs it:
 #   cmake       installed into a scratch prefix that is then moved, found by find_package

@@ -1,0 +1,59 @@
+# The Python module, where Python's headers, pybind11 and NumPy are found: a package that imports from
+# <build>/python (PYTHONPATH), the extension beside links to the sources. Not in sanitizer builds: their
+# runtime would have to be loaded into the interpreter first.
+set(HALFTONE_PYTHON AUTO CACHE STRING "Python module: AUTO, ON or OFF")
+set_property(CACHE HALFTONE_PYTHON PROPERTY STRINGS AUTO ON OFF)
+
+function(_halftone_python_missing what)
+  if(HALFTONE_PYTHON STREQUAL "ON")
+    message(FATAL_ERROR "HALFTONE_PYTHON=ON, but ${what}")
+  endif()
+  message(STATUS "Halftone: Python module not built (${what})")
+endfunction()
+
+# A macro: find_package must set its results where tests/ sees them.
+macro(halftone_python_module)
+  set(HALFTONE_HAS_PYTHON OFF)
+  if(HALFTONE_PYTHON STREQUAL "OFF")
+    message(STATUS "Halftone: Python module not built (HALFTONE_PYTHON=OFF)")
+  elseif(HALFTONE_SANITIZE)
+    _halftone_python_missing("sanitizers are on")
+  else()
+    # Debian's, not the first of a user's PATH: NumPy and the test tools come from Debian too.
+    if(NOT DEFINED Python_EXECUTABLE AND EXISTS /usr/bin/python3)
+      set(Python_EXECUTABLE /usr/bin/python3)
+    endif()
+    find_package(Python 3.9 COMPONENTS Interpreter Development.Module NumPy)
+    set(PYBIND11_FINDPYTHON ON)
+    if(Python_FOUND)
+      find_package(pybind11 CONFIG QUIET)
+    endif()
+    if(NOT Python_FOUND)
+      _halftone_python_missing("no Python 3.9 with headers and NumPy")
+    elseif(NOT pybind11_FOUND)
+      _halftone_python_missing("no pybind11")
+    else()
+      set(HALFTONE_HAS_PYTHON ON)
+      _halftone_python_target()
+    endif()
+  endif()
+endmacro()
+
+function(_halftone_python_target)
+  set(package ${CMAKE_BINARY_DIR}/python/halftone)
+  file(MAKE_DIRECTORY ${package})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python_stub/*.cc)
+  pybind11_add_module(halftone_python MODULE NO_EXTRAS ${sources})
+  target_link_libraries(halftone_python PRIVATE halftone::halftone)
+  target_compile_options(halftone_python PRIVATE -fvisibility=hidden)
+  set_target_properties(halftone_python PROPERTIES OUTPUT_NAME _halftone
+                        LIBRARY_OUTPUT_DIRECTORY ${package})
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python_stub/halftone/*.py
+       ${CMAKE_SOURCE_DIR}/python_stub/halftone/*.pyi
+       ${CMAKE_SOURCE_DIR}/python_stub/halftone/py.typed)
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME)
+    file(CREATE_LINK ${file} ${package}/${name} SYMBOLIC)
+  endforeach()
+  set_property(GLOBAL PROPERTY HALFTONE_PYTHON_FILES ${files})
+endfunction()

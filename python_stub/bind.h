@@ -1,0 +1,38 @@
+// The parts of the module, bound in this order (a class must be known before a signature names it).
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+#include "halftone/core/device.h"
+#include "halftone/graph/nn/functional_conv.h"
+#include "halftone/graph/nn/value.h"
+
+namespace halftone::python {
+
+namespace py = pybind11;
+
+void BindValues(py::module_& nn);          // Value, Parameter
+void BindMath(py::module_& nn);            // elementwise, reductions, shapes
+void BindLayerFunctions(py::module_& nn);  // activations, products, convolutions, norms, losses
+void BindModules(py::module_& nn);         // Module, Sequential
+void BindLayers(py::module_& nn);          // Linear, Conv2d, ...
+void BindOptimizers(py::module_& optim);   // SGD, Adam, AdamW, schedules
+void BindAmp(py::module_& amp);            // Policy, GradScaler
+void BindHandles(py::module_& nn);         // what add_optimizer and set_grad_scaler give
+void BindConfig(py::module_& nn);          // GraphConfig
+void BindGraph(py::module_& nn);           // Graph
+void BindGraphFile(py::module_& module);   // GraphFile, checkpoint files
+
+// An operand: a Value, a Parameter or a number. Errors: TypeError.
+nn::Located ToOperand(py::handle object);
+bool IsOperand(py::handle object);
+
+// Height and width: an int, or a pair. Errors: TypeError.
+nn::Size2d ToSize2d(py::handle object, const char* what);
+
+// "cpu", "reference", "cuda:0". Errors: ValueError.
+Device ToDevice(const std::string& name);
+
+}  // namespace halftone::python

@@ -1,0 +1,232 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "halftone/graph/ir/graph.h"
+#include "halftone/python_stub/bind.h"
+#include "halftone/python_stub/python_graph.h"
+
+namespace halftone::python {
+namespace {
+
+// A handle on something of a graph that may be gone, see PythonGraph::alive.
+template <typename Handle>
+class Weak {
+ public:
+  Weak(Handle handle, const PythonGraph& graph)
+      : handle_(std::move(handle)), graph_(graph.alive()) {}
+  const std::string& name() const { return handle_.name(); }
+  Handle& get() {
+    if (graph_.expired()) Raise(FailedPrecondition(name(), ": its graph no longer exists"));
+    return handle_;
+  }
+
+ private:
+  Handle handle_;
+  std::weak_ptr<void> graph_;
+};
+using Metadata = std::map<std::string, std::string>;
+using OptimizerHandle = Weak<nn::OptimizerHandle>;
+using ScalerHandle = Weak<nn::ScalerHandle>;
+
+template <typename Handle, typename R>
+auto Getter(R (Handle::*get)() const) {
+  return [get](Weak<Handle>& handle) { return (handle.get().*get)(); };
+}
+
+void Adopt(py::handle self, const std::string& name, py::handle module) {
+  auto& graph = py::cast<PythonGraph&>(self);
+  graph.add_module(name, py::cast<nn::Module&>(module));
+  py::detail::keep_alive_impl(self, module);
+  Check(graph.status());
+}
+
+// Assigning a module or parameter as an attribute adds it under that name.
+void SetAttribute(const py::object& self, const py::str& name, const py::object& value) {
+  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) {
+    throw py::error_already_set();
+  }
+  if (py::isinstance<nn::Module>(value)) {
+    Adopt(self, py::cast<std::string>(name), value);
+  } else if (py::isinstance<nn::Parameter>(value)) {
+    auto& graph = py::cast<PythonGraph&>(self);
+    graph.add_parameter(py::cast<std::string>(name), py::cast<nn::Parameter>(value));
+    Check(graph.status());
+  }
+}
+
+// As nn::Graph::parameters: a tied parameter once.
+std::vector<nn::Parameter> Parameters(const PythonGraph& graph) {
+  std::vector<nn::Parameter> list;
+  for (const auto& named : graph.named_parameters()) {
+    const auto same = [&named](const nn::Parameter& other) {
+      return other.storage() == named.second.storage();
+    };
+    if (std::none_of(list.begin(), list.end(), same)) list.push_back(named.second);
+  }
+  return list;
+}
+
+OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
+                             const std::optional<optim::LRSchedule>& lr_sch) {
+  optim::Optimizer optimizer = optim;
+  if (lr_sch) optimizer.mutable_step_options().lr_schedule = *lr_sch;
+  OptimizerHandle handle(graph.add_optimizer(optimizer), graph);
+  Check(graph.status());
+  return handle;
+}
+
+template <nn::ScalerHandle (nn::Graph::*kAdd)(const amp::GradScaler&)>
+ScalerHandle AddScaler(PythonGraph& graph, const amp::GradScaler& scaler) {
+  ScalerHandle handle((graph.*kAdd)(scaler), graph);
+  Check(graph.status());
+  return handle;
+}
+
+void BindState(py::class_<PythonGraph>& graph) {
+  graph.def("state_dict", [](PythonGraph& g) { return FromStateDict(Unwrap(g.state_dict())); })
+      .def(
+          "load_state_dict",
+          [](PythonGraph& g, const py::dict& state, bool strict) {
+            return Unwrap(g.load_state_dict(ToStateDict(state), strict));
+          },
+          py::arg("state"), py::arg("strict") = true)
+      .def(
+          "save_checkpoint",
+          [](PythonGraph& g, const std::string& path, const Metadata& metadata) {
+            CheckFile(g.save_checkpoint(path, metadata));
+          },
+          py::arg("path"), py::arg("metadata") = Metadata())
+      .def(
+          "load_checkpoint",
+          [](PythonGraph& g, const std::string& path, bool strict) {
+            Metadata metadata;
+            absl::StatusOr<nn::LoadReport> report = g.load_checkpoint(path, strict, &metadata);
+            CheckFile(report.status());
+            return py::make_tuple(*report, FromMetadata(metadata));
+          },
+          py::arg("path"), py::arg("strict") = true)
+      .def("initialize", [](PythonGraph& g) { Check(g.initialize()); })
+      .def("parameters", &Parameters)
+      .def("named_parameters", &PythonGraph::named_parameters)
+      .def("grad_scaler", [](PythonGraph& g) { return ScalerHandle(g.grad_scaler(), g); })
+      .def("last_step_skipped", &PythonGraph::last_step_skipped)
+      .def("first_nonfinite_param",
+           [](const PythonGraph& g) { return Text(g.first_nonfinite_param()); })
+      .def_property_readonly("run_count", &PythonGraph::run_count);
+}
+
+void BindTexts(py::class_<PythonGraph>& graph) {
+  const auto text = [&graph](const char* name, std::string (nn::Graph::*get)() const) {
+    graph.def(name, [get](const PythonGraph& g) { return Text((g.*get)()); });
+  };
+  text("traced_text", &nn::Graph::traced_text);
+  text("compiled_text", &nn::Graph::compiled_text);
+  text("kernel_log", &nn::Graph::kernel_log);
+  text("amp_summary", &nn::Graph::amp_summary);
+  text("amp_table", &nn::Graph::amp_table);
+  graph.def("notes", &PythonGraph::notes)
+      .def("debug", &PythonGraph::debug, py::arg("level"))
+      .def_property_readonly("name", &PythonGraph::name)
+      .def_property_readonly("arena_bytes", &PythonGraph::arena_bytes);
+}
+
+}  // namespace
+
+void BindHandles(py::module_& m) {
+  using O = nn::OptimizerHandle;
+  py::class_<OptimizerHandle>(m, "OptimizerHandle", py::is_final())
+      .def_property_readonly("name", &OptimizerHandle::name)
+      .def_property("lr", Getter(&O::lr),
+                    [](OptimizerHandle& h, double lr) { Check(h.get().set_lr(lr)); })
+      .def_property_readonly("applied_steps", Getter(&O::applied_steps))
+      .def_property_readonly("grad_norm", Getter(&O::grad_norm))
+      .def_property_readonly("last_step_skipped", Getter(&O::last_step_skipped));
+  using S = nn::ScalerHandle;
+  py::class_<ScalerHandle>(m, "ScalerHandle", py::is_final())
+      .def_property_readonly("name", &ScalerHandle::name)
+      .def_property("scale", Getter(&S::scale),
+                    [](ScalerHandle& h, double scale) { Check(h.get().set_scale(scale)); })
+      .def_property_readonly("growth_tracker", Getter(&S::growth_tracker))
+      .def_property_readonly("total_steps", Getter(&S::total_steps))
+      .def_property_readonly("skipped_count", Getter(&S::skipped_count))
+      .def_property_readonly("consecutive_skips", Getter(&S::consecutive_skips))
+      .def("state_dict", [](ScalerHandle& h) { return Unwrap(h.get().state_dict()); })
+      .def(
+          "load_state_dict",
+          [](ScalerHandle& h, const amp::StateDict& state) {
+            Check(h.get().load_state_dict(state));
+          },
+          py::arg("state"));
+  py::class_<nn::LoadReport>(m, "LoadReport", py::is_final())
+      .def_readonly("missing", &nn::LoadReport::missing)
+      .def_readonly("unexpected", &nn::LoadReport::unexpected);
+}
+
+void BindConfig(py::module_& m) {
+  py::class_<nn::GraphConfig>(m, "GraphConfig", py::is_final())
+      .def(
+          "enable_amp",
+          [](nn::GraphConfig& config, bool mode, const py::object& dtype,
+             const std::optional<amp::Policy>& policy) {
+            amp::Policy chosen = policy.value_or(amp::Policy());
+            if (!dtype.is_none()) chosen.dtype = ToDType(dtype);
+            config.enable_amp(mode, std::move(chosen));
+          },
+          py::arg("mode") = true, py::kw_only(), py::arg("dtype") = py::none(),
+          py::arg("policy") = py::none())
+      .def_property_readonly("amp_enabled", &nn::GraphConfig::amp_enabled)
+      .def_property_readonly("amp_policy", &nn::GraphConfig::amp_policy,
+                             py::return_value_policy::copy)
+      .def_readwrite("amp_low_outputs", &nn::GraphConfig::amp_low_outputs)
+      .def_readwrite("update_buffers_on_skip", &nn::GraphConfig::update_buffers_on_skip)
+      .def_readwrite("track_grad_norm", &nn::GraphConfig::track_grad_norm)
+      .def_readwrite("seed", &nn::GraphConfig::seed)
+      .def_readwrite("cache_size", &nn::GraphConfig::cache_size)
+      .def_readwrite("dump_dir", &nn::GraphConfig::dump_dir);
+}
+
+void BindGraph(py::module_& m) {
+  py::class_<PythonGraph> graph(m, "Graph", py::dynamic_attr(),
+                                "A step: subclass it and describe the step in build()");
+  graph
+      .def(py::init([](const std::string& name) {
+             return std::make_unique<PythonGraph>(ir::IsValidName(name) ? name : "graph");
+           }),
+           py::arg("name") = "graph")
+      .def("__setattr__", &SetAttribute)
+      .def("__call__", &PythonGraph::Call)
+      .def("compile", &PythonGraph::Compile)
+      .def("build",
+           [](const PythonGraph& g, const py::args&) {
+             Raise(Unimplemented("graph @", g.name(), " has no build(); expected a subclass of ",
+                                 "nn.Graph that defines it"));
+           })
+      .def_property_readonly(
+          "config", [](PythonGraph& g) -> nn::GraphConfig& { return g.config; },
+          py::return_value_policy::reference_internal)
+      .def(
+          "add_module",
+          [](const py::object& self, const std::string& name, const py::object& module) {
+            if (!py::isinstance<nn::Module>(module)) RaiseTypeError("add_module: not a Module");
+            Adopt(self, name, module);
+          },
+          py::arg("name"), py::arg("module"))
+      .def("add_optimizer", &AddOptimizer, py::arg("optim"), py::arg("lr_sch") = py::none())
+      .def("set_grad_scaler", &AddScaler<&PythonGraph::set_grad_scaler>, py::arg("scaler"))
+      .def("add_scaler", &AddScaler<&PythonGraph::add_scaler>, py::arg("scaler"))
+      .def(
+          "to", [](PythonGraph& g, const std::string& device) { g.to(ToDevice(device)); },
+          py::arg("device"))
+      .def_property_readonly("device", [](const PythonGraph& g) { return g.device().ToString(); })
+      .def(
+          "train", [](PythonGraph& g, bool mode) { return mode ? g.train() : g.eval(); },
+          py::arg("mode") = true)
+      .def("eval", &PythonGraph::eval)
+      .def_property_readonly("is_training", &PythonGraph::is_training);
+  BindState(graph);
+  BindTexts(graph);
+}
+
+}  // namespace halftone::python

@@ -1,0 +1,156 @@
+#include <pybind11/operators.h>
+#include <pybind11/stl.h>
+
+#include <limits>
+
+#include "halftone/graph/nn/parameter.h"
+#include "halftone/optim/grad_scaler.h"
+#include "halftone/optim/optimizer.h"
+#include "halftone/passes/amp/policy.h"
+#include "halftone/python_stub/arrays.h"
+#include "halftone/python_stub/bind.h"
+
+namespace halftone::python {
+namespace {
+
+using Parameters = std::vector<nn::Parameter>;
+
+optim::ParameterList ToList(const Parameters& parameters) {
+  optim::ParameterList list;
+  for (const nn::Parameter& parameter : parameters) list.push_back(parameter.storage());
+  return list;
+}
+
+optim::SkipPolicy ToSkip(const std::string& skip) {
+  if (skip == "own") return optim::SkipPolicy::kOwn;
+  if (skip == "any") return optim::SkipPolicy::kAny;
+  Raise(InvalidArgument("skip is \"", skip, "\"; expected own or any"));
+}
+
+template <typename O>
+O Valid(O optimizer) {
+  Check(optimizer.Validate());
+  return optimizer;
+}
+
+void BindSchedules(py::module_& m) {
+  py::class_<optim::LRSchedule>(m, "LRSchedule", py::is_final(),
+                                "Maps the base learning rate and applied steps to the rate")
+      .def("at", &optim::LRSchedule::At, py::arg("base_lr"), py::arg("applied_steps"))
+      .def(
+          "__mul__", [](const optim::LRSchedule& a, const optim::LRSchedule& b) { return a * b; },
+          py::is_operator())
+      .def("__repr__", [](const optim::LRSchedule& s) {
+        return s.constant() ? std::string("constant") : s.ToString();
+      });
+  m.def(
+      "StepLR",
+      [](int64_t step_size, double gamma) { return Valid(optim::StepLR(step_size, gamma)); },
+      py::arg("step_size"), py::arg("gamma") = 0.1);
+  m.def(
+      "CosineLR",
+      [](int64_t t_max, double eta_min) { return Valid(optim::CosineLR(t_max, eta_min)); },
+      py::arg("t_max"), py::arg("eta_min") = 0.0);
+  m.def(
+      "LinearWarmup",
+      [](int64_t steps, double start) { return Valid(optim::LinearWarmup(steps, start)); },
+      py::arg("steps"), py::arg("start_factor") = optim::kDefaultWarmupStart);
+}
+
+template <typename O, typename Options>
+auto AdamFactory() {
+  return [](const Parameters& parameters, double lr, std::array<double, 2> betas, double eps,
+            double weight_decay, const optim::LRSchedule& lr_schedule, double clip_norm,
+            const std::string& scaler, const std::string& skip) {
+    return Valid(O(ToList(parameters), Options{lr, betas, eps, weight_decay, lr_schedule, clip_norm,
+                                               scaler, ToSkip(skip)}));
+  };
+}
+
+template <typename O, typename Options>
+void BindAdam(py::module_& m, const char* name) {
+  const Options defaults;
+  py::class_<O, optim::Optimizer>(m, name, py::is_final())
+      .def(py::init(AdamFactory<O, Options>()), py::arg("params"), py::arg("lr") = defaults.lr,
+           py::arg("betas") = defaults.betas, py::arg("eps") = defaults.eps,
+           py::arg("weight_decay") = defaults.weight_decay, py::kw_only(),
+           py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
+           py::arg("scaler") = "", py::arg("skip") = "own");
+}
+
+void BindScaler(py::module_& m) {
+  py::class_<amp::GradScaler>(m, "GradScaler", py::is_final())
+      .def(py::init([](double init_scale, double growth_factor, double backoff_factor,
+                       int64_t growth_interval, bool enabled, bool dynamic, double min_scale,
+                       double max_scale, int64_t hysteresis, int64_t max_consecutive_skips) {
+             return Valid(amp::GradScaler({init_scale, growth_factor, backoff_factor,
+                                           growth_interval, enabled, dynamic, min_scale, max_scale,
+                                           hysteresis, max_consecutive_skips}));
+           }),
+           py::arg("init_scale") = 65536.0, py::arg("growth_factor") = 2.0,
+           py::arg("backoff_factor") = 0.5, py::arg("growth_interval") = 2000,
+           py::arg("enabled") = true, py::kw_only(), py::arg("dynamic") = true,
+           py::arg("min_scale") = 1.0,
+           py::arg("max_scale") = static_cast<double>(std::numeric_limits<float>::max()),
+           py::arg("hysteresis") = 1, py::arg("max_consecutive_skips") = 0)
+      .def("is_enabled", &amp::GradScaler::is_enabled)
+      .def("state_dict", &amp::GradScaler::state_dict)
+      .def(
+          "load_state_dict",
+          [](amp::GradScaler& s, const amp::StateDict& state) { Check(s.load_state_dict(state)); },
+          py::arg("state"));
+}
+
+}  // namespace
+
+void BindOptimizers(py::module_& m) {
+  BindSchedules(m);
+  py::class_<optim::Optimizer>(m, "Optimizer")
+      .def_property_readonly("rule", &optim::Optimizer::rule)
+      .def_property_readonly("lr", &optim::Optimizer::lr);
+  const optim::SGDOptions defaults;
+  py::class_<optim::SGD, optim::Optimizer>(m, "SGD", py::is_final())
+      .def(py::init([](const Parameters& parameters, double lr, double momentum, double dampening,
+                       double weight_decay, bool nesterov, const optim::LRSchedule& lr_schedule,
+                       double clip_norm, const std::string& scaler, const std::string& skip) {
+             return Valid(
+                 optim::SGD(ToList(parameters), {lr, momentum, dampening, weight_decay, nesterov,
+                                                 lr_schedule, clip_norm, scaler, ToSkip(skip)}));
+           }),
+           py::arg("params"), py::arg("lr") = defaults.lr, py::arg("momentum") = 0.0,
+           py::arg("dampening") = 0.0, py::arg("weight_decay") = 0.0, py::arg("nesterov") = false,
+           py::kw_only(), py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
+           py::arg("scaler") = "", py::arg("skip") = "own");
+  BindAdam<optim::Adam, optim::AdamOptions>(m, "Adam");
+  BindAdam<optim::AdamW, optim::AdamWOptions>(m, "AdamW");
+}
+
+void BindAmp(py::module_& m) {
+  BindScaler(m);
+  using Entries = std::vector<std::string>;
+  py::class_<amp::Policy>(m, "Policy", py::is_final(), "What mixed precision shall do differently")
+      .def(py::init([](const py::object& dtype, const Entries& allow, const Entries& infer,
+                       const Entries& clear, const Entries& deny, bool low_outputs, bool trim) {
+             amp::Policy policy{std::nullopt, allow, infer, clear, deny, low_outputs, trim};
+             if (!dtype.is_none()) policy.dtype = ToDType(dtype);
+             return policy;
+           }),
+           py::arg("dtype") = py::none(), py::kw_only(), py::arg("allow") = Entries(),
+           py::arg("infer") = Entries(), py::arg("clear") = Entries(), py::arg("deny") = Entries(),
+           py::arg("low_outputs") = false, py::arg("trim") = true)
+      .def_static(
+          "parse", [](const std::string& text) { return Unwrap(amp::Policy::Parse(text)); },
+          py::arg("text"))
+      .def_static(
+          "read_file",
+          [](const std::string& path) {
+            absl::StatusOr<amp::Policy> policy = amp::Policy::ReadFile(path);
+            CheckFile(policy.status());
+            return *policy;
+          },
+          py::arg("path"))
+      .def("__str__", &amp::Policy::ToString)
+      .def(py::self == py::self);
+}
+
+}  // namespace halftone::python

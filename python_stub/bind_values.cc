@@ -1,0 +1,125 @@
+#include "halftone/graph/nn/functional.h"
+#include "halftone/graph/nn/handles.h"
+#include "halftone/graph/nn/parameter.h"
+#include "halftone/python_stub/arrays.h"
+#include "halftone/python_stub/bind.h"
+#include "halftone/python_stub/tracing.h"
+
+namespace halftone::python {
+namespace {
+
+using BinaryFunction = nn::Value (*)(nn::Located, nn::Located);
+
+// An operator method: NotImplemented for operands of other types lets Python try the other side.
+template <BinaryFunction kFunction, bool kReflected = false>
+py::object Operator(const nn::Value& self, py::handle other) {
+  if (!IsOperand(other)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+  RequireTrace();
+  const nn::Located mine(self);
+  const nn::Located theirs = ToOperand(other);
+  const nn::Value result = kReflected ? kFunction(theirs, mine) : kFunction(mine, theirs);
+  RaiseTraceError();
+  return py::cast(result);
+}
+
+nn::Value Product(const nn::Value& a, const nn::Value& b) { return nn::matmul(a, b); }
+
+void BindOperators(py::class_<nn::Value>& value) {
+  value.def("__add__", &Operator<nn::add>)
+      .def("__radd__", &Operator<nn::add, true>)
+      .def("__sub__", &Operator<nn::sub>)
+      .def("__rsub__", &Operator<nn::sub, true>)
+      .def("__mul__", &Operator<nn::mul>)
+      .def("__rmul__", &Operator<nn::mul, true>)
+      .def("__truediv__", &Operator<nn::div>)
+      .def("__rtruediv__", &Operator<nn::div, true>)
+      .def("__pow__", &Operator<nn::pow>)
+      .def("__lt__", &Operator<nn::less>)
+      .def("__le__", &Operator<nn::less_equal>)
+      .def("__gt__", &Operator<nn::greater>)
+      .def("__ge__", &Operator<nn::greater_equal>)
+      .def("__matmul__", Traced(&Product), py::is_operator())
+      .def("__neg__", Traced(+[](const nn::Value& x) { return nn::neg(x); }));
+  // NumPy then leaves array + value to Value, which says what is wrong.
+  value.attr("__array_ufunc__") = py::none();
+}
+
+nn::Parameter FromArray(py::handle data, bool buffer) {
+  const Tensor value = ToTensor(data, buffer ? "Buffer" : "Parameter");
+  nn::Parameter parameter = buffer ? nn::Parameter::Buffer(value.shape(), {}, value.dtype())
+                                   : nn::Parameter(value.shape(), {}, value.dtype());
+  Check(parameter.set_value(value));
+  return parameter;
+}
+
+void BindParameter(py::module_& nn) {
+  py::class_<nn::Parameter>(nn, "Parameter", py::is_final(), "A tensor that steps may change")
+      .def(py::init([](const py::object& data, bool requires_grad) {
+             nn::Parameter parameter = FromArray(data, false);
+             parameter.set_requires_grad(requires_grad);
+             return parameter;
+           }),
+           py::arg("data"), py::arg("requires_grad") = true)
+      .def_property_readonly("shape", [](const nn::Parameter& p) { return ToTuple(p.shape()); })
+      .def_property_readonly("dtype", [](const nn::Parameter& p) { return Name(p.dtype()); })
+      .def_property("requires_grad", &nn::Parameter::requires_grad,
+                    &nn::Parameter::set_requires_grad)
+      .def(
+          "value", [](const nn::Parameter& p) { return ToArray(p.value()); }, "A copy")
+      .def(
+          "set_value",
+          [](nn::Parameter& p, const py::object& value) {
+            Check(p.set_value(ToTensor(value, "set_value")));
+          },
+          py::arg("value"))
+      .def("__repr__", [](const nn::Parameter& p) {
+        return Concat("Parameter(", p.storage()->TypeString(), ")");
+      });
+  nn.def(
+      "Buffer", [](const py::object& data) { return FromArray(data, true); }, py::arg("data"),
+      "State that no optimizer touches");
+}
+
+}  // namespace
+
+bool IsOperand(py::handle object) {
+  return py::isinstance<nn::Value>(object) || py::isinstance<nn::Parameter>(object) ||
+         py::isinstance<py::float_>(object) || py::isinstance<py::int_>(object) ||
+         py::hasattr(object, "__float__");
+}
+
+nn::Located ToOperand(py::handle object) {
+  if (py::isinstance<nn::Value>(object)) return {py::cast<nn::Value>(object)};
+  if (py::isinstance<nn::Parameter>(object)) return {py::cast<nn::Parameter>(object)};
+  if (py::isinstance<py::array>(object)) {
+    RaiseTypeError("an operand is a NumPy array; nn.constant(array) makes a Value of it");
+  }
+  const double number = PyFloat_AsDouble(object.ptr());
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return {number};
+}
+
+void BindValues(py::module_& nn) {
+  py::class_<nn::Value> value(nn, "Value", py::is_final(), "A tensor of the step that is traced");
+  BindParameter(nn);
+  value.def(py::init([](const nn::Parameter& p) { return nn::Value(p); }), py::arg("parameter"));
+  py::implicitly_convertible<nn::Parameter, nn::Value>();
+  value.def_property_readonly("shape", [](const nn::Value& v) { return ToTuple(v.shape()); })
+      .def_property_readonly("dtype", [](const nn::Value& v) { return Name(v.dtype()); })
+      .def_property_readonly("ndim", &nn::Value::rank)
+      .def(
+          "backward",
+          [](const nn::Value& v, const std::string& scaler) {
+            RequireTrace();
+            v.backward(nn::BackwardOptions{scaler});
+            RaiseTraceError();
+          },
+          py::arg("scaler") = "")
+      .def("__repr__", [](const nn::Value& v) {
+        return v.valid() ? Concat("Value(", Name(v.dtype()), v.shape(), ")")
+                         : std::string("Value(of another call of build())");
+      });
+  BindOperators(value);
+}
+
+}  // namespace halftone::python

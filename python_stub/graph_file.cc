@@ -1,0 +1,77 @@
+#include "halftone/python_stub/graph_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "halftone/graph/ir/text.h"
+
+namespace halftone::python {
+namespace {
+
+std::string OutputName(const ir::Output& output) {
+  return output.name.empty() ? output.value.ToString().substr(1) : output.name;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GraphFile>> GraphFile::Create(std::unique_ptr<ir::Graph> graph,
+                                                             const Device& device, uint64_t seed) {
+  std::unique_ptr<GraphFile> file(new GraphFile);
+  file->name_ = graph->name();
+  file->text_ = ir::Print(*graph);
+  for (const ir::Node* input : graph->inputs()) file->input_names_.push_back(input->name());
+  for (const ir::Output& output : graph->outputs()) {
+    file->output_names_.push_back(OutputName(output));
+  }
+  runtime::CompileOptions options;
+  options.device = device;
+  options.seed = seed;
+  options.notes = &file->notes_;
+  HT_ASSIGN_OR_RETURN(file->executable_, runtime::Compile(std::move(graph), options, file->store_,
+                                                          std::make_shared<runtime::Arena>()));
+  HT_RETURN_IF_ERROR(file->store_.MaterialiseAll(seed));
+  return file;
+}
+
+absl::StatusOr<Feeds> GraphFile::Run(const Feeds& feeds) {
+  std::vector<const void*> in;
+  for (size_t i = 0; i < input_names_.size(); ++i) {
+    const std::string& name = input_names_[i];
+    const ir::ValueType& type = executable_->input_types()[i];
+    const auto feed = feeds.find(name);
+    if (feed == feeds.end()) {
+      return InvalidArgument("graph @", name_, ": input \"", name, "\" is missing; expected ",
+                             type.ToString());
+    }
+    const Tensor& value = feed->second;
+    if (value.dtype() != type.dtype || value.shape() != type.shape) {
+      return InvalidArgument("graph @", name_, ": input \"", name, "\": got ", value.TypeString(),
+                             ", expected ", type.ToString());
+    }
+    in.push_back(value.raw());
+  }
+  if (feeds.size() != in.size()) {
+    for (const auto& feed : feeds) {
+      const bool known =
+          std::find(input_names_.begin(), input_names_.end(), feed.first) != input_names_.end();
+      if (!known) return InvalidArgument("graph @", name_, " has no input \"", feed.first, "\"");
+    }
+  }
+  std::vector<Tensor> results;
+  std::vector<void*> out;
+  for (const ir::ValueType& type : executable_->output_types()) {
+    HT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type.dtype, type.shape));
+    out.push_back(tensor.raw());
+    results.push_back(std::move(tensor));
+  }
+  HT_RETURN_IF_ERROR(executable_->Run(in.data(), out.data(), run_count_++));
+  Feeds named;
+  for (size_t i = 0; i < results.size(); ++i) named[output_names_[i]] = results[i];
+  return named;
+}
+
+absl::StatusOr<runtime::LoadReport> GraphFile::Load(const runtime::StateDict& state, bool strict) {
+  return store_.Load(state, strict);
+}
+
+}  // namespace halftone::python

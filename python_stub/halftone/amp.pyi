@@ -1,0 +1,46 @@
+"""Mixed precision: what a graph is told about it."""
+from collections.abc import Sequence
+from typing import Union, final
+
+from numpy.typing import DTypeLike
+
+@final
+class Policy:
+    """What mixed precision shall do differently: op types or node-path patterns by class."""
+
+    def __init__(
+        self,
+        dtype: Union[None, str, DTypeLike] = None,
+        *,
+        allow: Sequence[str] = ...,
+        infer: Sequence[str] = ...,
+        clear: Sequence[str] = ...,
+        deny: Sequence[str] = ...,
+        low_outputs: bool = False,
+        trim: bool = True,
+    ) -> None: ...
+    @staticmethod
+    def parse(text: str) -> Policy: ...
+    @staticmethod
+    def read_file(path: str) -> Policy: ...
+    def __eq__(self, other: object) -> bool: ...
+
+@final
+class GradScaler:
+    def __init__(
+        self,
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+        *,
+        dynamic: bool = True,
+        min_scale: float = 1.0,
+        max_scale: float = ...,
+        hysteresis: int = 1,
+        max_consecutive_skips: int = 0,
+    ) -> None: ...
+    def is_enabled(self) -> bool: ...
+    def state_dict(self) -> dict[str, float]: ...
+    def load_state_dict(self, state: dict[str, float]) -> None: ...

@@ -1,0 +1,71 @@
+"""Optimizers and learning-rate schedules."""
+from collections.abc import Sequence
+from typing import final
+
+from halftone.nn import Parameter
+
+@final
+class LRSchedule:
+    """Maps the base learning rate and the number of applied steps to the rate of the next step."""
+
+    def at(self, base_lr: float, applied_steps: int) -> float: ...
+    def __mul__(self, arg0: LRSchedule) -> LRSchedule: ...
+
+def StepLR(step_size: int, gamma: float = 0.1) -> LRSchedule: ...
+def CosineLR(t_max: int, eta_min: float = 0.0) -> LRSchedule: ...
+def LinearWarmup(steps: int, start_factor: float = ...) -> LRSchedule: ...
+
+class Optimizer:
+    @property
+    def rule(self) -> str: ...
+    @property
+    def lr(self) -> float: ...
+
+@final
+class SGD(Optimizer):
+    def __init__(
+        self,
+        params: Sequence[Parameter],
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        lr_schedule: LRSchedule = ...,
+        clip_norm: float = 0.0,
+        scaler: str = "",
+        skip: str = "own",
+    ) -> None: ...
+
+@final
+class Adam(Optimizer):
+    def __init__(
+        self,
+        params: Sequence[Parameter],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        lr_schedule: LRSchedule = ...,
+        clip_norm: float = 0.0,
+        scaler: str = "",
+        skip: str = "own",
+    ) -> None: ...
+
+@final
+class AdamW(Optimizer):
+    def __init__(
+        self,
+        params: Sequence[Parameter],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        *,
+        lr_schedule: LRSchedule = ...,
+        clip_norm: float = 0.0,
+        scaler: str = "",
+        skip: str = "own",
+    ) -> None: ...

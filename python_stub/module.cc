@@ -1,0 +1,85 @@
+// The extension module halftone._halftone; python_stub/halftone/ arranges its names.
+#include "halftone/graph/nn/module.h"
+
+#include "halftone/core/threads.h"
+#include "halftone/core/version.h"
+#include "halftone/python_stub/bind.h"
+#include "halftone/python_stub/errors.h"
+#include "halftone/python_stub/python_graph.h"
+
+namespace halftone::python {
+namespace {
+
+// Of a class, without its module.
+std::string ShortName(const PyTypeObject* type) {
+  const std::string name = type->tp_name;
+  return name.substr(name.rfind('.') + 1);
+}
+
+// Makes the C++ object in __new__: a method called before super().__init__(), or without, then
+// finds it. pybind11 makes it in __init__, reads uninitialised memory until then, and ignores a
+// second
+// __init__.
+template <typename T>
+PyObject* New(PyTypeObject* type, PyObject* /*args*/, PyObject* /*kwargs*/) {
+  const auto* base = reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
+  try {
+    const auto self = py::reinterpret_steal<py::object>(base->tp_new(type, nullptr, nullptr));
+    if (!self) throw py::error_already_set();
+    py::type::of<T>().attr("__init__")(self, ShortName(type));
+    return py::object(self).release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+// Call after the classes derived from T in C++ are bound: they would inherit it.
+template <typename T>
+void ConstructInNew() {
+  auto* type = reinterpret_cast<PyTypeObject*>(py::type::of<T>().ptr());
+  type->tp_new = &New<T>;
+  PyType_Modified(type);
+}
+
+}  // namespace
+
+Device ToDevice(const std::string& name) {
+  if (name == "cpu") return Device::Cpu();
+  if (name == "reference") return Device::Reference();
+  const bool cuda = name.rfind("cuda", 0) == 0;
+  if (cuda && name.size() == 4) return Device::Cuda(0);
+  if (cuda && name.size() == 6 && name[4] == ':' && name[5] >= '0' && name[5] <= '9') {
+    return Device::Cuda(name[5] - '0');
+  }
+  Raise(InvalidArgument("device is \"", name, "\"; expected cpu, reference or cuda:0..9"));
+}
+
+namespace {
+
+void Bind(py::module_& m) {
+  m.attr("__version__") = Version();
+  m.def("set_num_threads", &SetNumThreads, py::arg("count"));
+  m.def("num_threads", &NumThreads);
+  py::module_ nn = m.def_submodule("nn");
+  py::module_ optim = m.def_submodule("optim");
+  py::module_ amp = m.def_submodule("amp");
+  BindValues(nn);
+  BindMath(nn);
+  BindLayerFunctions(nn);
+  BindModules(nn);
+  BindLayers(nn);
+  BindOptimizers(optim);
+  BindAmp(amp);
+  BindHandles(nn);
+  BindConfig(nn);
+  BindGraph(nn);
+  BindGraphFile(m);
+  ConstructInNew<nn::Module>();
+  ConstructInNew<PythonGraph>();
+}
+
+}  // namespace
+}  // namespace halftone::python
+
+PYBIND11_MODULE(_halftone, m) { halftone::python::Bind(m); }

@@ -1,0 +1,58 @@
+// PythonGraph: an nn::Graph whose build() is a method of a Python subclass.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halftone/graph/nn/graph.h"
+#include "halftone/python_stub/arrays.h"
+
+namespace halftone::python {
+
+// What build() returned, so that a call returns the same with arrays in place of values.
+struct OutputForm {
+  enum class Kind : uint8_t { kNone, kSingle, kTuple, kList, kDict };
+  Kind kind = Kind::kNone;
+  std::vector<std::string> keys;  // of a dict
+};
+
+class PythonGraph : public nn::Graph {
+ public:
+  explicit PythonGraph(const std::string& name) : nn::Graph(name) {}
+
+  // For the bindings; subclasses of nn::Graph call them in constructors.
+  using nn::Graph::add_module;
+  using nn::Graph::add_optimizer;
+  using nn::Graph::add_parameter;
+  using nn::Graph::add_scaler;
+  using nn::Graph::named_parameters;
+  using nn::Graph::parameters;
+  using nn::Graph::set_grad_scaler;
+
+  // Calls the Python method. Never throws: see tracing.h.
+  nn::Values build(const nn::Values& in) override;
+
+  // One step. Errors: those of the C++ graph; TypeError and ValueError of ToTensor; whatever
+  // build() raises.
+  py::object Call(const py::args& inputs);
+  void Compile(const py::args& inputs);
+
+  // Handles on optimizers and scalers are valid while this is not expired. They hold no reference:
+  // a graph usually keeps its handles as attributes, and such a circle would never be collected.
+  std::weak_ptr<void> alive() const { return alive_; }
+
+ private:
+  // Signature and mode, as text.
+  std::string Prepare(const py::args& inputs);
+
+  std::vector<Tensor> inputs_;  // memory of the last call's, for the next
+  std::map<std::string, OutputForm> forms_;
+  OutputForm traced_form_;
+  bool traced_ = false;  // build() ran since Prepare began
+  bool busy_ = false;
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+}  // namespace halftone::python

@@ -1,0 +1,263 @@
+"""Mistakes: the exception, its text, and that nothing crashes."""
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from halftone import amp, nn, optim
+from models import Array, Mlp, batch
+from test_graphs import X, run
+
+
+def test_inputs_are_checked() -> None:
+    with pytest.raises(TypeError, match="input 0: got list, expected a NumPy array"):
+        run(nn.relu, [1.0])
+    with pytest.raises(TypeError, match="input 0: got dtype complex64; expected float64, float32"):
+        run(nn.relu, np.zeros(2, np.complex64))
+    with pytest.raises(TypeError, match="input 0: got dtype >f4"):
+        run(nn.relu, np.zeros(2, ">f4"))
+    with pytest.raises(TypeError, match="got dtype object"):
+        run(nn.relu, np.array([None]))
+    with pytest.raises(ValueError, match="input 0: .*rank"):
+        run(nn.relu, np.zeros((1,) * 9, np.float32))
+
+
+def test_errors_of_build_name_the_python_line() -> None:
+    class Wrong(nn.Graph):
+        def build(self, x: nn.Value) -> nn.Value:
+            return nn.matmul(x, x)
+
+    with pytest.raises(ValueError) as caught:
+        Wrong()(X)
+    line = Wrong.build.__code__.co_firstlineno + 1
+    assert str(caught.value).startswith(f"test_errors.py:{line}: matmul")
+    assert "f32[2,3] x f32[2,3]" in str(caught.value)
+    assert caught.traceback[-1].lineno + 1 == line
+
+
+def test_errors_inside_layers_name_the_call() -> None:
+    class Wrong(nn.Graph):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(5, 2)
+
+        def build(self, x: nn.Value) -> nn.Value:
+            return self.fc(x)
+
+    with pytest.raises(ValueError, match=r"^test_errors.py:\d+: .*linear"):
+        Wrong()(X)
+
+
+def test_exceptions_of_build_come_through() -> None:
+    class Odd(Exception):
+        pass
+
+    def build(x: nn.Value) -> nn.Value:
+        raise Odd("mine")
+
+    for _ in range(2):
+        with pytest.raises(Odd, match="mine"):
+            run(build, X)
+    assert run(nn.relu, X).shape == X.shape  # nothing is left behind
+
+
+def test_a_caught_error_still_fails_the_call() -> None:
+    def build(x: nn.Value) -> nn.Value:
+        try:
+            nn.matmul(x, x)
+        except ValueError:
+            pass
+        return x
+
+    with pytest.raises(ValueError, match="matmul"):
+        run(build, X)
+
+
+def test_results_of_build_are_checked() -> None:
+    with pytest.raises(TypeError, match=r"build\(\) returned an object of type float"):
+        run(lambda x: 1.0, X)
+    with pytest.raises(TypeError, match=r"build\(\) returned an element of type ndarray"):
+        run(lambda x: (x, X), X)
+
+
+def test_operands_are_checked() -> None:
+    with pytest.raises(TypeError):
+        run(lambda x: x + "a", X)
+    with pytest.raises(TypeError, match="nn.constant"):
+        run(lambda x: x + X, X)
+    with pytest.raises(TypeError):
+        run(lambda x: X + x, X)
+    with pytest.raises(TypeError, match=r"stride is 'a'; expected an int or a pair"):
+        run(lambda x: nn.max_pool2d(x, 2, stride="a"), X)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="dtype is 'f8x'; expected float64"):
+        run(lambda x: nn.cast(x, "f8x"), X)
+
+
+def test_values_do_not_outlive_their_build() -> None:
+    kept: list[nn.Value] = []
+
+    def keep(x: nn.Value) -> nn.Value:
+        kept.append(x)
+        return x
+
+    run(keep, X)
+    assert "another call" in repr(kept[0])
+    with pytest.raises(RuntimeError, match=r"work inside build\(\) only"):
+        nn.relu(kept[0])
+    with pytest.raises(RuntimeError, match=r"work inside build\(\) only"):
+        kept[0].backward()
+    with pytest.raises(RuntimeError, match=r"belongs to another call of build\(\)"):
+        run(lambda x: x + kept[0], X)
+
+
+def test_constructors_report_their_mistakes() -> None:
+    with pytest.raises(ValueError, match="Linear: in_features is -3; expected at least 1"):
+        nn.Linear(-3, 2)
+    with pytest.raises(ValueError, match="growth_factor = 1"):
+        amp.GradScaler(growth_factor=1)
+    with pytest.raises(ValueError, match="SGD: lr = -1"):
+        optim.SGD([nn.Parameter(X)], lr=-1)
+    with pytest.raises(ValueError, match='skip is "none"; expected own or any'):
+        optim.SGD([nn.Parameter(X)], skip="none")
+    with pytest.raises(ValueError, match="step_size = 0"):
+        optim.StepLR(0)
+    with pytest.raises(RuntimeError, match="belongs to no module of this graph"):
+        Mlp(None).add_optimizer(optim.SGD([nn.Parameter(X)]))
+
+
+def test_modules_must_be_registered() -> None:
+    loose = nn.Linear(3, 2)
+    with pytest.raises(RuntimeError, match="Linear.* is not part of this graph"):
+        run(lambda x: loose(x), X)
+
+    class Twice(nn.Graph):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(3, 2)
+            self.fc = nn.Linear(3, 2)
+
+    with pytest.raises(ValueError, match="fc"):
+        Twice()
+
+
+def test_a_module_cannot_contain_itself() -> None:
+    outer, inner = nn.Module(), nn.Module()
+    with pytest.raises(ValueError, match="cannot contain itself"):
+        outer.me = outer
+    outer.inner = inner
+    with pytest.raises(ValueError, match="cannot contain itself"):
+        inner.outer = outer
+
+
+def test_graph_without_build() -> None:
+    with pytest.raises(NotImplementedError, match=r"has no build\(\)"):
+        nn.Graph()(X)
+
+
+def test_a_graph_does_not_call_itself() -> None:
+    class Loop(nn.Graph):
+        def build(self, x: nn.Value) -> Any:
+            return self(X)
+
+    with pytest.raises(RuntimeError, match=r"inside its own build\(\)"):
+        Loop()(X)
+
+
+def test_super_init_may_be_late_or_missing() -> None:
+    class Late(nn.Graph):
+        def __init__(self) -> None:
+            self.fc = nn.Linear(3, 2)
+            super().__init__()
+
+        def build(self, x: nn.Value) -> Any:
+            return self.fc(x)
+
+    class Missing(nn.Module):
+        def __init__(self) -> None:
+            self.fc = nn.Linear(3, 2)
+
+    assert Late()(X).shape == (2, 2)
+    assert [name for name, _ in Missing().named_parameters()] == ["fc.weight", "fc.bias"]
+
+
+def test_modules_live_as_long_as_their_graph() -> None:
+    class Net(nn.Graph):
+        def __init__(self) -> None:
+            super().__init__()
+            inner = nn.Module()
+            inner.fc = nn.Linear(3, 2)
+            self.add_module("inner", inner)
+            self.add_module("tail", nn.Sequential(nn.Linear(2, 2)))
+            self.kept = weakref.ref(inner)
+
+        def build(self, x: nn.Value) -> Any:
+            module: Any = self.kept()
+            return module.fc(x)
+
+    net = Net()
+    gc.collect()
+    w, b = net.state_dict()["inner.fc.weight"], net.state_dict()["inner.fc.bias"]
+    np.testing.assert_allclose(net(X), X @ w.T + b, rtol=1e-5, atol=1e-6)
+    assert "tail.0.weight" in net.state_dict()
+
+
+def test_a_deleted_attribute_keeps_its_module() -> None:
+    graph = Mlp()
+    fc1, x_y = weakref.ref(graph.fc1), batch()
+    first = graph(*x_y)[0]
+    with pytest.raises(AttributeError):
+        del graph.fc1, graph.fc1
+    gc.collect()
+    assert fc1() is not None
+    assert np.isfinite(first) and np.isfinite(graph(*x_y)[0])
+
+
+def test_handles_outlive_their_graph_safely() -> None:
+    graph = Mlp()
+    scaler = graph.set_grad_scaler(amp.GradScaler())
+    optimizer, config, kept = graph.optimizer, graph.config, weakref.ref(graph)
+    del graph
+    gc.collect()
+    config.seed = 3  # keeps the graph
+    assert kept() is not None and optimizer.lr == pytest.approx(0.1)
+    del config
+    gc.collect()
+    assert kept() is None  # handles do not, though the graph had them as attributes
+    with pytest.raises(RuntimeError, match="optimizer0: its graph no longer exists"):
+        optimizer.lr
+    with pytest.raises(RuntimeError, match="scaler0: its graph no longer exists"):
+        scaler.scale = 2
+
+
+def test_arrays_outlive_everything() -> None:
+    graph = Mlp()
+    x, y = batch()
+    loss, logits = graph(x, y)
+    state = graph.state_dict()
+    copies: list[Array] = [logits.copy(), state["fc1.weight"].copy()]
+    for _ in range(3):
+        graph(x, y)
+    del graph
+    gc.collect()
+    np.testing.assert_array_equal(logits, copies[0])
+    np.testing.assert_array_equal(state["fc1.weight"], copies[1])
+
+
+def test_labels_out_of_range() -> None:
+    graph = Mlp()
+    x, y = batch()
+    before = graph.state_dict()["fc1.weight"]
+    with pytest.raises(IndexError, match="models.py:.*7"):
+        graph(x, np.full_like(y, 7))
+    np.testing.assert_array_equal(graph.state_dict()["fc1.weight"], before)
+
+
+def test_devices_and_files_that_do_not_exist() -> None:
+    graph = Mlp()
+    with pytest.raises(ValueError, match='device is "tpu"; expected cpu, reference or cuda'):
+        graph.to("tpu")
+    with pytest.raises(TypeError, match="got a key of type int"):
+        graph.load_state_dict({1: X})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match='state "fc1.weight": got list'):
+        graph.load_state_dict({"fc1.weight": [1]})  # type: ignore[dict-item]
