@@ -251,6 +251,27 @@ TEST_F(HalftoneDumpBrowser, OpensAClosedModuleToShowWhatIsFound) {
   EXPECT_THAT(opened, HasSubstr(">%b1<"));
 }
 
+// A row of the table of decisions, the last step of the chart, an operand of the node shown.
+TEST_F(HalftoneDumpBrowser, TablesChartAndNodesLeadToNodes) {
+  const std::string document = Open(Page(kStep), "", R"(
+    const shown = [];
+    const note = () => shown.push(document.querySelector('#node dd').textContent.split(' ')[0]);
+    [...document.querySelectorAll('#amp tr')].find((row) => row.textContent.startsWith('net/act/r'))
+        .click();
+    note();
+    const place = document.getElementById('chart').getBoundingClientRect();
+    document.getElementById('chart').dispatchEvent(
+        new MouseEvent('click', {clientX: place.right - 8, clientY: place.top + 20}));
+    note();
+    document.getElementById('n4').dispatchEvent(new MouseEvent('click'));
+    note();
+    document.querySelector('#node a').click();
+    note();
+    document.body.dataset.shown = shown.join(' ');
+  )");
+  EXPECT_THAT(document, HasSubstr("data-shown=\"%r %n, %r %y\""));
+}
+
 std::string BigEndian(uint32_t x) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(x >> shift & 255);
