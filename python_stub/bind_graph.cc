@@ -188,8 +188,7 @@ void BindConfig(py::module_& m) {
 }
 
 void BindGraph(py::module_& m) {
-  py::class_<PythonGraph> graph(m, "Graph", py::dynamic_attr(),
-                                "A step: subclass it and describe the step in build()");
+  py::class_<PythonGraph> graph(m, "Graph", "A step: subclass it and describe the step in build()");
   graph
       .def(py::init([](const std::string& name) {
              return std::make_unique<PythonGraph>(ir::IsValidName(name) ? name : "graph");

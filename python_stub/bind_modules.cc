@@ -115,7 +115,9 @@ py::list NamedParameters(const std::vector<std::pair<std::string, nn::Parameter>
 }  // namespace
 
 void BindModules(py::module_& m) {
-  py::class_<nn::Module>(m, "Module", py::dynamic_attr(), "A named group of parameters and modules")
+  // Subclasses have attributes; py::dynamic_attr would have the collector visit them twice, and
+  // circles through them never be freed.
+  py::class_<nn::Module>(m, "Module", "A named group of parameters and modules")
       .def(py::init([](const std::string& name) -> std::unique_ptr<nn::Module> {
              return std::make_unique<UserModule>(name);
            }),

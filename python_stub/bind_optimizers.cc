@@ -1,4 +1,3 @@
-#include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
 #include <limits>
@@ -150,7 +149,9 @@ void BindAmp(py::module_& m) {
           },
           py::arg("path"))
       .def("__str__", &amp::Policy::ToString)
-      .def(py::self == py::self);
+      .def(
+          "__eq__", [](const amp::Policy& a, const amp::Policy& b) { return a == b; },
+          py::is_operator());
 }
 
 }  // namespace halftone::python

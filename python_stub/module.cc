@@ -16,15 +16,33 @@ std::string ShortName(const PyTypeObject* type) {
   return name.substr(name.rfind('.') + 1);
 }
 
+PyTypeObject* BaseType() {
+  return reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
+}
+
+PyObject* NewAsBase(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return BaseType()->tp_new(type, args, kwargs);
+}
+
+// Python refuses X.__new__(X) where X has a __new__ of its own. Objects made that way, without
+// __init__, would have no C++ object.
+void RefuseBareNew(const py::module_& scope) {
+  for (const auto& [name, member] : py::reinterpret_borrow<py::dict>(scope.attr("__dict__"))) {
+    if (!PyType_Check(member.ptr())) continue;
+    auto* type = reinterpret_cast<PyTypeObject*>(member.ptr());
+    type->tp_new = &NewAsBase;
+    PyType_Modified(type);
+  }
+}
+
 // Makes the C++ object in __new__: a method called before super().__init__(), or without, then
 // finds it. pybind11 makes it in __init__, reads uninitialised memory until then, and ignores a
 // second
 // __init__.
 template <typename T>
 PyObject* New(PyTypeObject* type, PyObject* /*args*/, PyObject* /*kwargs*/) {
-  const auto* base = reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
   try {
-    const auto self = py::reinterpret_steal<py::object>(base->tp_new(type, nullptr, nullptr));
+    const auto self = py::reinterpret_steal<py::object>(NewAsBase(type, nullptr, nullptr));
     if (!self) throw py::error_already_set();
     py::type::of<T>().attr("__init__")(self, ShortName(type));
     return py::object(self).release().ptr();
@@ -75,6 +93,7 @@ void Bind(py::module_& m) {
   BindConfig(nn);
   BindGraph(nn);
   BindGraphFile(m);
+  for (const py::module_& scope : {m, nn, optim, amp}) RefuseBareNew(scope);
   ConstructInNew<nn::Module>();
   ConstructInNew<PythonGraph>();
 }

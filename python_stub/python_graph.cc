@@ -36,6 +36,7 @@ OutputForm Flatten(py::handle result, std::vector<nn::Value>* values) {
     form.kind = OutputForm::Kind::kSingle;
     values->push_back(ToValue(result, "an object"));
   }
+  form.size = values->size();
   return form;
 }
 
@@ -121,7 +122,15 @@ void PythonGraph::Compile(const py::args& inputs) {
 py::object PythonGraph::Call(const py::args& inputs) {
   const Busy busy(&busy_);
   const std::string signature = Prepare(inputs);
-  return Unflatten(forms_[signature], Unwrap((*this)(inputs_)));
+  traced_ = false;
+  absl::StatusOr<std::vector<Tensor>> outputs = (*this)(inputs_);
+  RaiseKept();
+  Check(outputs.status());
+  if (traced_) {
+    Raise(
+        FailedPrecondition("graph @", name(), ": build() changed the mode or device of its graph"));
+  }
+  return Unflatten(forms_.at(signature), *outputs);
 }
 
 }  // namespace halftone::python

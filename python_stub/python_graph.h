@@ -16,6 +16,7 @@ struct OutputForm {
   enum class Kind : uint8_t { kNone, kSingle, kTuple, kList, kDict };
   Kind kind = Kind::kNone;
   std::vector<std::string> keys;  // of a dict
+  size_t size = 0;                // how many values
 };
 
 class PythonGraph : public nn::Graph {

@@ -1,6 +1,7 @@
 // Mistakes in models: the call returns the first one, with the user's file and line.
 #include <gtest/gtest.h>
 
+#include "halftone/graph/nn/trace.h"
 #include "halftone/tests/nn/fn_graph.h"
 
 namespace halftone::nn {
@@ -28,6 +29,31 @@ TEST(ModelErrors, MatmulNamesFileLineAndBothTypes) {
   EXPECT_EQ(Message(status), At(line) +
                                  "matmul: inner sizes differ: f32[8,16] x f32[4,10]; expected "
                                  "[16, n]");
+}
+
+// What languages without std::source_location rely on.
+TEST(ModelErrors, ALocatorReplacesThePlaceInTheSource) {
+  FnGraph graph([](const Values& in) -> Values {
+    internal::Trace::Current()->set_locate([] { return ir::SourceLocation{"model.py", 7}; });
+    return {matmul(in[0], in[0])};
+  });
+  EXPECT_THAT(ErrorOf(graph, {Tensor::Zeros(DType::kF32, {2, 3})}),
+              StartsWith("model.py:7: matmul: inner sizes differ"));
+}
+
+TEST(ModelErrors, StatusIsTheFirstMistakeOfTheConstructor) {
+  class Wrong : public Graph {
+   public:
+    explicit Wrong(int64_t features) : fc_(features, 2) { add_module("fc", fc_); }
+    Values build(const Values& in) override { return {fc_(in[0])}; }
+
+   private:
+    Linear fc_;
+  };
+  EXPECT_TRUE(Wrong(1).status().ok());
+  const Wrong wrong(-1);
+  EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(wrong.status()), HasSubstr("in_features is -1"));
 }
 
 TEST(ModelErrors, OperatorsTakeTheLocationToo) {

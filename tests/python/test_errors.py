@@ -1,4 +1,5 @@
 """Mistakes: the exception, its text, and that nothing crashes."""
+import copy
 import gc
 import weakref
 from typing import Any
@@ -8,6 +9,10 @@ import pytest
 from halftone import amp, nn, optim
 from models import Array, Mlp, batch
 from test_graphs import X, run
+
+
+class Group(nn.Module):
+    pass
 
 
 def test_inputs_are_checked() -> None:
@@ -142,7 +147,7 @@ def test_modules_must_be_registered() -> None:
 
 
 def test_a_module_cannot_contain_itself() -> None:
-    outer, inner = nn.Module(), nn.Module()
+    outer, inner = Group(), Group()
     with pytest.raises(ValueError, match="cannot contain itself"):
         outer.me = outer
     outer.inner = inner
@@ -162,6 +167,56 @@ def test_a_graph_does_not_call_itself() -> None:
 
     with pytest.raises(RuntimeError, match=r"inside its own build\(\)"):
         Loop()(X)
+
+
+def test_build_does_not_change_the_mode() -> None:
+    class Modes(nn.Graph):
+        def build(self, x: nn.Value) -> Any:
+            self.train(not self.is_training)
+            return x
+
+    with pytest.raises(RuntimeError, match=r"build\(\) changed the mode or device"):
+        Modes()(X)
+    assert run(nn.relu, X).shape == X.shape
+
+
+def test_an_exception_of_a_second_build_is_not_kept() -> None:
+    class Flaky(nn.Graph):
+        def build(self, x: nn.Value) -> Any:
+            if not self.is_training:
+                raise KeyError("second")
+            self.eval()
+            return x
+
+    with pytest.raises(KeyError, match="second"):
+        Flaky()(X)
+    assert run(nn.relu, X).shape == X.shape
+
+
+def test_objects_without_init_cannot_be_made() -> None:
+    classes: list[Any] = [nn.Linear, nn.Value, nn.Parameter, nn.Graph, optim.SGD, amp.GradScaler]
+    for made in classes:
+        with pytest.raises(TypeError, match="not safe"):
+            made.__new__(made)
+    with pytest.raises(TypeError, match="cannot pickle"):
+        copy.copy(nn.Linear(1, 1))
+
+
+def test_circles_are_collected() -> None:
+    class Circle(nn.Graph):
+        def __init__(self) -> None:
+            super().__init__()
+            self.me = self
+
+        def build(self, x: nn.Value) -> nn.Value:
+            return x
+
+    graph = Circle()
+    graph(X)
+    gone = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert gone() is None
 
 
 def test_super_init_may_be_late_or_missing() -> None:
@@ -185,7 +240,7 @@ def test_modules_live_as_long_as_their_graph() -> None:
     class Net(nn.Graph):
         def __init__(self) -> None:
             super().__init__()
-            inner = nn.Module()
+            inner = Group()
             inner.fc = nn.Linear(3, 2)
             self.add_module("inner", inner)
             self.add_module("tail", nn.Sequential(nn.Linear(2, 2)))
