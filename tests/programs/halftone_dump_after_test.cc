@@ -6,6 +6,7 @@
 #include <string>
 
 #include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
 namespace {
@@ -34,10 +35,10 @@ class HalftoneDumpAfter : public ::testing::Test {
  protected:
   Result Dump(const std::string& arguments) { return Start("tools/halftone_dump", arguments); }
   void Write(const std::string& name, const std::string& text) {
-    fs::create_directories(fs::path(folder_ / name).parent_path());
+    fs::create_directories(fs::path(folder_.Path(name)).parent_path());
     folder_.Write(name, text);
   }
-  const TempFolder folder_;
+  const TempDir folder_;
   const std::string step_ = folder_.Write("step.txt", kStep);
 };
 
@@ -55,7 +56,7 @@ TEST_F(HalftoneDumpAfter, RunsThePipelineUpToThePass) {
 
 // What the tool makes of the input is what the pass manager wrote down on its way.
 TEST_F(HalftoneDumpAfter, AgreesWithTheDumpOfThatPass) {
-  const std::string dumps = folder_ / "dumps";
+  const std::string dumps = folder_.Path("dumps");
   const Result opt = Start("tools/halftone_opt", step_ + " --pipeline --dump=" + dumps);
   ASSERT_EQ(opt.status, 0) << opt.err;
   for (const char* pass : {"insert-amp-casts", "autodiff", "insert-optimizers"}) {
@@ -69,7 +70,7 @@ TEST_F(HalftoneDumpAfter, AgreesWithTheDumpOfThatPass) {
 
 // A dump keeps the decisions that were taken for the device that ran it.
 TEST_F(HalftoneDumpAfter, DumpsExplainTheirPrecision) {
-  const std::string dumps = folder_ / "dumps";
+  const std::string dumps = folder_.Path("dumps");
   const Result opt = Start("tools/halftone_opt", step_ + " --pipeline --dump=" + dumps);
   ASSERT_EQ(opt.status, 0) << opt.err;
   const Result amp = Dump(dumps + " --amp");
@@ -91,7 +92,7 @@ TEST_F(HalftoneDumpAfter, PicksAFileOfAFolder) {
   Write("dump/99_simplify.txt", Graph("late"));
   Write("dump/100_autodiff.txt", Graph("last"));
   Write("dump/notes.txt", "not a graph");
-  const std::string dump = folder_ / "dump";
+  const std::string dump = folder_.Path("dump");
   EXPECT_THAT(Dump(dump).out, HasSubstr("graph @last("));
   EXPECT_THAT(Dump(dump + " --after=simplify").out, HasSubstr("graph @late("));
   EXPECT_THAT(Dump(dump + " --after=07_simplify").out, HasSubstr("graph @early("));
@@ -106,7 +107,7 @@ TEST_F(HalftoneDumpAfter, PicksAFileOfAFolder) {
 
 TEST_F(HalftoneDumpAfter, LooksIntoTheOnlyFolderOfAFolder) {
   Write("dump/step_0/00_input.txt", Graph("inner"));
-  const std::string dump = folder_ / "dump";
+  const std::string dump = folder_.Path("dump");
   EXPECT_THAT(Dump(dump).out, HasSubstr("graph @inner("));
   Write("dump/step_1/00_input.txt", Graph("other"));
   const Result two = Dump(dump);
@@ -115,7 +116,7 @@ TEST_F(HalftoneDumpAfter, LooksIntoTheOnlyFolderOfAFolder) {
               HasSubstr(dump + ": no file such as 00_input.txt, as --dump or HALFTONE_DUMP write "
                                "them; it has the folders step_0, step_1"));
   Write("none/readme", "");
-  EXPECT_THAT(Dump(folder_ / "none").err, HasSubstr("write them; no folder in it either"));
+  EXPECT_THAT(Dump(folder_.Path("none")).err, HasSubstr("write them; no folder in it either"));
 }
 
 TEST_F(HalftoneDumpAfter, UnknownPass) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
 namespace {
@@ -17,7 +18,7 @@ class HalftoneDumpDiff : public ::testing::Test {
     return Start("tools/halftone_dump", "--diff " + folder_.Write("a.txt", a) + " " +
                                             folder_.Write("b.txt", b) + " " + options);
   }
-  const TempFolder folder_;
+  const TempDir folder_;
 };
 
 constexpr char kPlain[] =

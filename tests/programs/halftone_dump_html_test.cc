@@ -7,6 +7,7 @@
 
 #include "halftone/core/strings.h"
 #include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
 namespace {
@@ -58,7 +59,7 @@ class HalftoneDumpHtml : public ::testing::Test {
     EXPECT_EQ(run.status, 0) << run.err;
     return run.out;
   }
-  const TempFolder folder_;
+  const TempDir folder_;
 };
 
 TEST_F(HalftoneDumpHtml, HoldsEveryNodeAndEveryTable) {
@@ -155,11 +156,11 @@ class HalftoneDumpBrowser : public HalftoneDumpHtml {
     const std::string command = Concat(
         "timeout 100 chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr"
         " --window-size=1600,1000 --virtual-time-budget=5000 --user-data-dir=",
-        folder_ / "profile", " --dump-dom 'file://", path, fragment, "' >", folder_ / "dom", " 2>",
-        folder_ / "log");
-    EXPECT_EQ(std::system(command.c_str()), 0) << Contents(folder_ / "log");
-    log_ = Contents(folder_ / "log");
-    return Contents(folder_ / "dom");
+        folder_.Path("profile"), " --dump-dom 'file://", path, fragment, "' >", folder_.Path("dom"),
+        " 2>", folder_.Path("log"));
+    EXPECT_EQ(std::system(command.c_str()), 0) << Bytes(folder_.Path("log"));
+    log_ = Bytes(folder_.Path("log"));
+    return Bytes(folder_.Path("dom"));
   }
 
   // The same, without complaints.
@@ -291,10 +292,10 @@ TEST_F(HalftoneDumpBrowser, ShowsTheStepOfAnExample) {
   const Result trained =
       Start("examples/fashion_mnist",
             Concat("--data=", folder_.path(), " --batch=", kImages,
-                   " --epochs=1 --threads=1 --amp=bf16 --dump=", folder_ / "dumps"));
+                   " --epochs=1 --threads=1 --amp=bf16 --dump=", folder_.Path("dumps")));
   ASSERT_EQ(trained.status, 0) << trained.err;
   const Result page =
-      Start("tools/halftone_dump", (folder_ / "dumps/fashion_cnn_0") + " --format=html");
+      Start("tools/halftone_dump", folder_.Path("dumps/fashion_cnn_0") + " --format=html");
   ASSERT_EQ(page.status, 0) << page.err;
   const std::string document = Open(page.out, "#q=conv2d_grad_input", kMeasure);
   EXPECT_THAT(document, HasSubstr("<output id=\"found\">1 of "));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
 namespace {
@@ -28,7 +29,7 @@ class HalftoneDumpTables : public ::testing::Test {
   Result Dump(const std::string& graph, const std::string& options) {
     return Start("tools/halftone_dump", folder_.Write("graph.txt", graph) + " " + options);
   }
-  const TempFolder folder_;
+  const TempDir folder_;
 };
 
 // Every value has 16 * 16 * 4 = 1024 bytes. While %c is computed, %a, %b and %c are held: 3072.

@@ -31,24 +31,19 @@ class HalftoneOpt : public ::testing::Test {
   Result Opt(const std::string& arguments) {
     return Start("tools/halftone_opt", step_ + " " + arguments);
   }
-  // Writes a file and gives its path.
-  std::string File(const std::string& name, const std::string& contents) {
-    WriteBytes(dir_.Path(name), contents);
-    return dir_.Path(name);
-  }
   const TempDir dir_;
-  const std::string step_ = File("step.txt", kStep);
+  const std::string step_ = dir_.Write("step.txt", kStep);
 };
 
 TEST_F(HalftoneOpt, RunsThePassesNamedAndNoOthers) {
-  const std::string graph = File("sum.txt",
-                                 "graph @sum(%x: f32[2]) {\n"
-                                 "  %a = add(%x, %x)\n"
-                                 "  %b = add(%x, %x)\n"
-                                 "  %unread = exp(%x)\n"
-                                 "  %c = mul(%a, %b)\n"
-                                 "  return %c\n"
-                                 "}\n");
+  const std::string graph = dir_.Write("sum.txt",
+                                       "graph @sum(%x: f32[2]) {\n"
+                                       "  %a = add(%x, %x)\n"
+                                       "  %b = add(%x, %x)\n"
+                                       "  %unread = exp(%x)\n"
+                                       "  %c = mul(%a, %b)\n"
+                                       "  return %c\n"
+                                       "}\n");
   const Result merged =
       Start("tools/halftone_opt", graph + " --passes=eliminate-common-subexpressions");
   EXPECT_EQ(merged.status, 0) << merged.err;
@@ -72,12 +67,12 @@ TEST_F(HalftoneOpt, RunsThePassesNamedAndNoOthers) {
 }
 
 TEST_F(HalftoneOpt, FoldsConstants) {
-  const std::string graph = File("fold.txt",
-                                 "graph @fold() {\n"
-                                 "  %a = constant {value=dense<f32[2]>(1, 2)} : f32[2]\n"
-                                 "  %b = add(%a, %a)\n"
-                                 "  return %b\n"
-                                 "}\n");
+  const std::string graph = dir_.Write("fold.txt",
+                                       "graph @fold() {\n"
+                                       "  %a = constant {value=dense<f32[2]>(1, 2)} : f32[2]\n"
+                                       "  %b = add(%a, %a)\n"
+                                       "  return %b\n"
+                                       "}\n");
   const Result run = Start("tools/halftone_opt", graph + " --passes=fold-constants");
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("dense<f32[2]>(2, 4)"));
@@ -132,11 +127,11 @@ TEST_F(HalftoneOpt, ListsPassesInTheOrderOfThePipeline) {
   EXPECT_THAT(run.out, StartsWith("fold-constants\n"));
   EXPECT_LT(run.out.find("insert-amp-casts\n"), run.out.find("autodiff\n"));
   // Every name can be run alone, also on a graph that has nothing for it.
-  std::string graph = File("nothing.txt",
-                           "graph @nothing(%x: f32[2]) {\n"
-                           "  %y = exp(%x) : f32[2]\n"
-                           "  return %y\n"
-                           "}\n");
+  std::string graph = dir_.Write("nothing.txt",
+                                 "graph @nothing(%x: f32[2]) {\n"
+                                 "  %y = exp(%x) : f32[2]\n"
+                                 "  return %y\n"
+                                 "}\n");
   std::string names = run.out.substr(0, run.out.size() - 1);
   std::replace(names.begin(), names.end(), '\n', ',');
   const Result all = Start("tools/halftone_opt", graph + " --passes=" + names);
@@ -169,7 +164,7 @@ TEST_F(HalftoneOpt, ReportsFilesAndPassesThatFail) {
   EXPECT_EQ(absent.status, 1);
   EXPECT_EQ(absent.err,
             "halftone_opt: " + dir_.Path("absent.txt") + ": no such file or directory\n");
-  const std::string broken = File("broken.txt", "graph @broken(");
+  const std::string broken = dir_.Write("broken.txt", "graph @broken(");
   const Result unreadable = Start("tools/halftone_opt", broken + " --pipeline");
   EXPECT_EQ(unreadable.status, 1);
   EXPECT_THAT(unreadable.err, StartsWith("halftone_opt: " + broken + ": line 1, column "));
@@ -177,12 +172,12 @@ TEST_F(HalftoneOpt, ReportsFilesAndPassesThatFail) {
   EXPECT_EQ(suffix.status, 1);
   EXPECT_THAT(suffix.err, HasSubstr("step.xml: the suffix does not name a form"));
   // An optimizer of a parameter that is not there: the pass says so, and the message names it.
-  const std::string wrong = File("wrong.txt",
-                                 "graph @wrong(%x: f32[]) {\n"
-                                 "  backward(%x)\n"
-                                 "  %n, %a = optimizer() {params=[\"w\"], rule=\"sgd\"}\n"
-                                 "  return %x\n"
-                                 "}\n");
+  const std::string wrong = dir_.Write("wrong.txt",
+                                       "graph @wrong(%x: f32[]) {\n"
+                                       "  backward(%x)\n"
+                                       "  %n, %a = optimizer() {params=[\"w\"], rule=\"sgd\"}\n"
+                                       "  return %x\n"
+                                       "}\n");
   const Result failed = Start("tools/halftone_opt", wrong + " --pipeline --stats");
   EXPECT_EQ(failed.status, 1);
   EXPECT_EQ(failed.out, "");

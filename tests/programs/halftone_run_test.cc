@@ -18,10 +18,7 @@ using ::testing::StartsWith;
 class HalftoneRun : public ::testing::Test {
  protected:
   // Writes a graph and gives its path.
-  std::string Graph(const std::string& text) {
-    WriteBytes(dir_.Path("graph.txt"), text);
-    return dir_.Path("graph.txt");
-  }
+  std::string Graph(const std::string& text) { return dir_.Write("graph.txt", text); }
   // y = 2 x, s = sum of the elements of y.
   std::string Twice() {
     return Graph(
@@ -279,7 +276,7 @@ TEST_F(HalftoneRun, ReportsFilesThatFail) {
   const std::string graph = Twice();
   EXPECT_EQ(Error(1, graph + " --feed x=" + dir_.Path("absent.npy")),
             dir_.Path("absent.npy") + ": no such file or directory\n");
-  WriteBytes(dir_.Path("text.npy"), "hello");
+  dir_.Write("text.npy", "hello");
   EXPECT_EQ(Error(1, graph + " --feed x=" + dir_.Path("text.npy")),
             dir_.Path("text.npy") + ": not an npy file: expected \\x93NUMPY at its start\n");
   EXPECT_THAT(Error(1, graph + feed + " --out " + dir_.Path("text.npy/out")),

@@ -29,6 +29,11 @@ class TempDir {
 
   std::string Path(const std::string& name) const { return (dir_ / name).string(); }
   std::string path() const { return dir_.string(); }
+  // Writes a file and gives its path.
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(dir_ / name, std::ios::binary | std::ios::trunc) << bytes;
+    return Path(name);
+  }
   // Names of what lies in it, sorted.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
