@@ -10,6 +10,9 @@
 namespace halftone::python {
 namespace {
 
+// Constructors raise at once: the traceback has the line.
+constexpr nn::Loc kNoLine;
+
 // A handle on something of a graph that may be gone, see PythonGraph::alive.
 template <typename Handle>
 class Weak {
@@ -37,7 +40,7 @@ auto Getter(R (Handle::*get)() const) {
 
 void Adopt(py::handle self, const std::string& name, py::handle module) {
   auto& graph = py::cast<PythonGraph&>(self);
-  graph.add_module(name, py::cast<nn::Module&>(module));
+  graph.add_module(name, py::cast<nn::Module&>(module), kNoLine);
   py::detail::keep_alive_impl(self, module);
   Check(graph.status());
 }
@@ -51,7 +54,7 @@ void SetAttribute(const py::object& self, const py::str& name, const py::object&
     Adopt(self, py::cast<std::string>(name), value);
   } else if (py::isinstance<nn::Parameter>(value)) {
     auto& graph = py::cast<PythonGraph&>(self);
-    graph.add_parameter(py::cast<std::string>(name), py::cast<nn::Parameter>(value));
+    graph.add_parameter(py::cast<std::string>(name), py::cast<nn::Parameter>(value), kNoLine);
     Check(graph.status());
   }
 }
@@ -72,14 +75,14 @@ OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
                              const std::optional<optim::LRSchedule>& lr_sch) {
   optim::Optimizer optimizer = optim;
   if (lr_sch) optimizer.mutable_step_options().lr_schedule = *lr_sch;
-  OptimizerHandle handle(graph.add_optimizer(optimizer), graph);
+  OptimizerHandle handle(graph.add_optimizer(optimizer, kNoLine), graph);
   Check(graph.status());
   return handle;
 }
 
-template <nn::ScalerHandle (nn::Graph::*kAdd)(const amp::GradScaler&)>
+template <nn::ScalerHandle (nn::Graph::*kAdd)(const amp::GradScaler&, nn::Loc)>
 ScalerHandle AddScaler(PythonGraph& graph, const amp::GradScaler& scaler) {
-  ScalerHandle handle((graph.*kAdd)(scaler), graph);
+  ScalerHandle handle((graph.*kAdd)(scaler, kNoLine), graph);
   Check(graph.status());
   return handle;
 }

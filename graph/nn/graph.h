@@ -139,18 +139,19 @@ class Graph {
  protected:
   // `module` must outlive the graph. Its parameters are then known as "<name>.weight", ... Names
   // must be unique.
-  void add_module(const std::string& name, Module& module);
+  void add_module(const std::string& name, Module& module, Loc loc = Loc::current());
   // A parameter or buffer that belongs to no module.
-  void add_parameter(const std::string& name, const Parameter& parameter);
+  void add_parameter(const std::string& name, const Parameter& parameter, Loc loc = Loc::current());
   // All parameters added so far.
   optim::ParameterList parameters() const;
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
-  // Optimizers are named optimizer0, optimizer1, ... in order. Only parameters of this graph.
-  OptimizerHandle add_optimizer(const optim::Optimizer& optimizer);
+  // Optimizers are named optimizer0, optimizer1, ... in order. Only parameters of this graph, each
+  // in one optimizer.
+  OptimizerHandle add_optimizer(const optim::Optimizer& optimizer, Loc loc = Loc::current());
   // The scaler of every backward() and optimizer that names none; named scaler0.
-  ScalerHandle set_grad_scaler(const amp::GradScaler& scaler);
+  ScalerHandle set_grad_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
   // A further scaler, to be named where it is used.
-  ScalerHandle add_scaler(const amp::GradScaler& scaler);
+  ScalerHandle add_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
 
  private:
   friend class OptimizerHandle;

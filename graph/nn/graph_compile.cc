@@ -73,6 +73,11 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(Graph& graph,
     policy.low_outputs = policy.low_outputs || graph.config.amp_low_outputs;
     builder.Root("amp", {}, policy.ToMarker());
   }
+  if (training && !trace.has_backward() && !optimizers.empty()) {
+    builder.At(internal::ToSourceLocation(optimizers[0].added_at));
+    builder.Fail(FailedPrecondition(optimizers[0].name, ": build() called no backward(); expected ",
+                                    "loss.backward(), or eval() to run without training"));
+  }
   if (training && trace.has_backward()) {
     EmitScalers(graph.config, builder);
     EmitOptimizers(graph.config, builder);
@@ -96,6 +101,7 @@ void Graph::Impl::EmitOptimizers(const GraphConfig& config, ir::Builder& builder
     std::string& scaler = optimizer.mutable_step_options().scaler;
     if (scaler.empty()) scaler = info.default_scaler;
     if (!scaler.empty() && FindScaler(scaler) == nullptr) {
+      builder.At(internal::ToSourceLocation(entry.added_at));
       builder.Fail(NotFound(entry.name, ": this graph has no grad scaler \"", scaler, "\""));
       return;
     }

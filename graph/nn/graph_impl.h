@@ -24,6 +24,7 @@ struct StepResult {
 
 struct OptimizerEntry {
   std::string name;
+  Loc added_at;
   optim::Optimizer optimizer;
   std::vector<std::string> parameter_names;
   StepResult last;
@@ -69,13 +70,16 @@ struct Graph::Impl {
   std::vector<std::string> notes;
   int compilations = 0;
 
-  void Fail(absl::Status error) {
-    if (status.ok()) status = std::move(error);
+  // Keeps the first error, with the user's file and line. Nothing where `error` is OK.
+  void Fail(Loc loc, const absl::Status& error) {
+    if (!status.ok()) return;
+    const std::string where = internal::ToSourceLocation(loc).ToString();
+    status = where.empty() ? error : Annotate(error, where + ": ");
   }
-  void Bind(const std::string& variable, const Parameter& parameter);
+  void Bind(const std::string& variable, const Parameter& parameter, Loc loc);
   void AddModule(const std::string& path, const std::string& prefix, Module& module);
   // Declares state whose name and first value are known before compiling.
-  void BindState(const ir::Variable& variable, const Tensor& value = {});
+  void BindState(const ir::Variable& variable, Loc loc, const Tensor& value = {});
   ScalerEntry* FindScaler(const std::string& scaler);
   OptimizerEntry* FindOptimizer(const std::string& optimizer);
   // Types of the state that only compiling makes.

@@ -6,8 +6,8 @@
 
 namespace halftone::nn {
 
-void Graph::Impl::Bind(const std::string& variable, const Parameter& parameter) {
-  Fail(store.Bind(variable, parameter.storage()));
+void Graph::Impl::Bind(const std::string& variable, const Parameter& parameter, Loc loc) {
+  Fail(loc, store.Bind(variable, parameter.storage()));
   parameters.emplace_back(variable, parameter);
 }
 
@@ -19,8 +19,8 @@ void Graph::Impl::AddModule(const std::string& path, const std::string& prefix, 
   }
 }
 
-void Graph::Impl::BindState(const ir::Variable& variable, const Tensor& value) {
-  Fail(store.Declare(variable, value).status());
+void Graph::Impl::BindState(const ir::Variable& variable, Loc loc, const Tensor& value) {
+  Fail(loc, store.Declare(variable, value).status());
 }
 
 ScalerEntry* Graph::Impl::FindScaler(const std::string& scaler) {
@@ -35,32 +35,33 @@ OptimizerEntry* Graph::Impl::FindOptimizer(const std::string& optimizer) {
   return it == optimizers.end() ? nullptr : &*it;
 }
 
-void Graph::add_module(const std::string& name, Module& module) {
+void Graph::add_module(const std::string& name, Module& module, Loc loc) {
   if (name.empty() || name.find_first_of("./\"") != std::string::npos) {
-    impl_->Fail(InvalidArgument("add_module: \"", name, "\" cannot name a module; expected a ",
-                                "non-empty name without '.', '/' and '\"'"));
+    impl_->Fail(loc, InvalidArgument("add_module: \"", name, "\" cannot name a module; expected a ",
+                                     "non-empty name without '.', '/' and '\"'"));
     return;
   }
-  impl_->Fail(Annotate(module.status(), "module \"" + name + "\": "));
+  impl_->Fail(loc, Annotate(module.status(), "module \"" + name + "\": "));
   impl_->AddModule(name, name + ".", module);
   for (const auto& [own, parameter] : module.named_parameters()) {
-    impl_->Bind(name + "." + own, parameter);
+    impl_->Bind(name + "." + own, parameter, loc);
   }
   for (const auto& [own, buffer] : module.named_buffers()) {
-    impl_->Fail(impl_->store.Bind(name + "." + own, buffer.storage()));
+    impl_->Fail(loc, impl_->store.Bind(name + "." + own, buffer.storage()));
   }
 }
 
-void Graph::add_parameter(const std::string& name, const Parameter& parameter) {
+void Graph::add_parameter(const std::string& name, const Parameter& parameter, Loc loc) {
   if (name.empty() || name.find_first_of("/\"") != std::string::npos) {
-    impl_->Fail(InvalidArgument("add_parameter: \"", name, "\" cannot name a parameter; expected ",
+    impl_->Fail(loc,
+                InvalidArgument("add_parameter: \"", name, "\" cannot name a parameter; expected ",
                                 "a non-empty name without '/' and '\"'"));
   } else if (!parameter.defined()) {
-    impl_->Fail(InvalidArgument("add_parameter: \"", name, "\" is undefined"));
+    impl_->Fail(loc, InvalidArgument("add_parameter: \"", name, "\" is undefined"));
   } else if (parameter.storage()->kind() == ir::VariableKind::kParameter) {
-    impl_->Bind(name, parameter);
+    impl_->Bind(name, parameter, loc);
   } else {
-    impl_->Fail(impl_->store.Bind(name, parameter.storage()));
+    impl_->Fail(loc, impl_->store.Bind(name, parameter.storage()));
   }
 }
 
@@ -78,39 +79,47 @@ optim::ParameterList Graph::parameters() const {
   return list;
 }
 
-OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer) {
+OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc) {
   Impl& impl = *impl_;
   const std::string name = Concat("optimizer", impl.optimizers.size());
-  impl.Fail(Annotate(optimizer.Validate(), name + ": "));
+  impl.Fail(loc, Annotate(optimizer.Validate(), name + ": "));
   std::vector<std::string> names;
   for (const optim::ParameterRef& parameter : optimizer.parameters()) {
     const std::string* known = impl.store.NameOf(parameter.get());
     if (known == nullptr) {
-      impl.Fail(FailedPrecondition(name, ": a parameter belongs to no module of this graph; ",
-                                   "expected add_module before add_optimizer"));
+      impl.Fail(loc, FailedPrecondition(name, ": a parameter belongs to no module of this graph; ",
+                                        "expected add_module before add_optimizer"));
       return OptimizerHandle(this, name);
+    }
+    for (const OptimizerEntry& other : impl.optimizers) {
+      const auto& taken = other.parameter_names;
+      if (std::find(taken.begin(), taken.end(), *known) == taken.end()) continue;
+      impl.Fail(loc, InvalidArgument(name, ": parameter \"", *known, "\" is already changed by ",
+                                     other.name, "; expected one optimizer a parameter"));
     }
     names.push_back(*known);
   }
-  impl.optimizers.push_back({name, optimizer, std::move(names), {}});
+  impl.optimizers.push_back({name, loc, optimizer, std::move(names), {}});
   const double lr = optimizer.lr();
   impl.BindState({optim::LearningRateVariable(name),
                   ir::ValueType{DType::kF32, Shape{}},
                   ir::VariableKind::kOptimizer,
                   false,
-                  {ir::Initializer::Kind::kConstant, lr, 0}});
+                  {ir::Initializer::Kind::kConstant, lr, 0}},
+                 loc);
   impl.BindState({optim::AppliedStepsVariable(name),
                   ir::ValueType{DType::kI64, Shape{}},
                   ir::VariableKind::kOptimizer,
                   false,
-                  {}});
+                  {}},
+                 loc);
   return OptimizerHandle(this, name);
 }
 
-ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
+ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler, Loc loc) {
   Impl& impl = *impl_;
   const std::string name = Concat("scaler", impl.scalers.size());
-  impl.Fail(Annotate(scaler.Validate(), name + ": "));
+  impl.Fail(loc, Annotate(scaler.Validate(), name + ": "));
   impl.scalers.push_back({name, scaler});
   impl.info.scalers.push_back(name);
   if (scaler.is_enabled()) {
@@ -119,7 +128,7 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
     const std::map<std::string, Tensor> values = scaler.StateTensors(name);
     for (const ir::Variable& variable :
          amp::ScalerVariables(name, options.init_scale, options.hysteresis)) {
-      impl.BindState(variable, values.at(variable.name));
+      impl.BindState(variable, loc, values.at(variable.name));
     }
     impl.scalers.back().consecutive_skips = impl.store.Find(name + ".consecutive_skips");
   }
@@ -128,12 +137,12 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler) {
 
 ScalerHandle Graph::grad_scaler() { return ScalerHandle(this, impl_->info.default_scaler); }
 
-ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler) {
+ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler, Loc loc) {
   if (!impl_->info.default_scaler.empty()) {
-    impl_->Fail(absl::AlreadyExistsError(
-        "set_grad_scaler was called twice; add_scaler adds a further scaler"));
+    impl_->Fail(loc, absl::AlreadyExistsError(
+                         "set_grad_scaler was called twice; add_scaler adds a further scaler"));
   }
-  ScalerHandle handle = add_scaler(scaler);
+  ScalerHandle handle = add_scaler(scaler, loc);
   impl_->info.default_scaler = handle.name();
   return handle;
 }

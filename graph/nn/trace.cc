@@ -14,14 +14,14 @@ thread_local Trace* current_trace = nullptr;
 std::atomic<uint64_t> traces_made = 0;
 
 // Messages and dumps show "model.cc:42" wherever the tree was built.
+}  // namespace
+
 ir::SourceLocation ToSourceLocation(const Loc& loc) {
   const std::string_view path = loc.file_name();
   const size_t slash = path.find_last_of('/');
   return {std::string(slash == std::string_view::npos ? path : path.substr(slash + 1)),
           static_cast<int>(loc.line())};
 }
-
-}  // namespace
 
 Trace::Trace(ir::Graph* graph, const runtime::VariableStore* store, const GraphInfo* info,
              bool training, uint64_t seed)

@@ -18,6 +18,9 @@ class Module;
 
 namespace halftone::nn::internal {
 
+// With the base name of the file.
+ir::SourceLocation ToSourceLocation(const Loc& loc);
+
 // What a trace knows about its graph.
 struct GraphInfo {
   std::map<const Module*, std::string> module_paths;  // "encoder/fc1"

@@ -210,7 +210,7 @@ TEST(ConstructorErrors, SurfaceAtTheFirstCall) {
   FnGraph graph([&](const Values& in) -> Values { return {in[0]}; });
   graph.add_module("fc", bad);
   EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}),
-            "module \"fc\": Linear: in_features is -3; expected at least 1");
+            At(__LINE__ - 2) + "module \"fc\": Linear: in_features is -3; expected at least 1");
   EXPECT_EQ(Message(graph.state_dict().status()), ErrorOf(graph, {}));
   EXPECT_EQ(graph.builds, 0);
 }
@@ -220,7 +220,8 @@ TEST(ConstructorErrors, NamesThatAreTaken) {
   FnGraph graph([&](const Values& in) -> Values { return {in[0]}; });
   graph.add_module("fc", a);
   graph.add_module("fc", b);
-  EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}), "two variables are named \"fc.weight\"");
+  EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}),
+            At(__LINE__ - 2) + "two variables are named \"fc.weight\"");
 }
 
 TEST(ConstructorErrors, NamesThatCannotBe) {
@@ -243,14 +244,15 @@ TEST(ConstructorErrors, OptimizerOptions) {
   FnGraph graph([&](const Values& in) -> Values { return {in[0]}; });
   graph.add_module("fc", fc);
   graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = -1}));
-  EXPECT_THAT(ErrorOf(graph, {F32({1}, {2})}), StartsWith("optimizer0: SGD: lr = -1"));
+  EXPECT_THAT(ErrorOf(graph, {F32({1}, {2})}),
+              StartsWith(At(__LINE__ - 2) + "optimizer0: SGD: lr = -1"));
 }
 
 TEST(ConstructorErrors, ScalerOptions) {
   FnGraph graph([&](const Values& in) -> Values { return {in[0]}; });
   graph.set_grad_scaler(amp::GradScaler({.growth_factor = 1}));
   EXPECT_THAT(ErrorOf(graph, {F32({1}, {2})}),
-              StartsWith("scaler0: GradScaler: growth_factor = 1"));
+              StartsWith(At(__LINE__ - 2) + "scaler0: GradScaler: growth_factor = 1"));
 }
 
 TEST(ConstructorErrors, OptimizerWithAnUnknownScaler) {
@@ -262,7 +264,8 @@ TEST(ConstructorErrors, OptimizerWithAnUnknownScaler) {
   });
   graph.add_module("fc", fc);
   graph.add_optimizer(optim::SGD(graph.parameters(), {.scaler = "s"}));
-  EXPECT_EQ(ErrorOf(graph, {F32({1, 1}, {2})}), "optimizer0: this graph has no grad scaler \"s\"");
+  EXPECT_EQ(ErrorOf(graph, {F32({1, 1}, {2})}),
+            At(__LINE__ - 2) + "optimizer0: this graph has no grad scaler \"s\"");
 }
 
 TEST(CallErrors, UndefinedTensor) {
