@@ -15,6 +15,12 @@
 
 namespace halftone::testing {
 
+// For tests that write much or often: a file system in memory where there is one.
+inline std::string MemoryDir() {
+  const char* memory = "/dev/shm";
+  return access(memory, W_OK) == 0 ? memory : ::testing::TempDir();
+}
+
 class TempDir {
  public:
   explicit TempDir(const std::string& parent = ::testing::TempDir()) {
