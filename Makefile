@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 ARGS ?= --amp bf16 --dump build/demo_dump
 LINT_BUILD := build/lint
 
-.PHONY: demo test setup setup-python setup-lint configure lint format format-check clean
+.PHONY: demo test docs setup setup-python setup-lint setup-docs configure lint format format-check clean
 
 demo: configure
 	cmake --build build/release -j $(JOBS) --target fashion_mnist
@@ -21,6 +21,14 @@ setup-python:
 
 setup-lint:
 	@cmake/setup.sh build python lint
+
+setup-docs:
+	@cmake/setup.sh docs
+
+# The reference of the public headers: build/docs/html/index.html.
+docs: setup-docs
+	mkdir -p build
+	doxygen docs/Doxyfile
 
 configure: setup
 	cmake --preset release

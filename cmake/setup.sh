@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the packages of packages.txt that are missing. Usage: cmake/setup.sh build [python] [lint]
+# Installs the packages of packages.txt that are missing. Usage: cmake/setup.sh build [python] [lint] [docs]
 # Asks for root (or sudo) only when something is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -215,4 +215,33 @@ std::vector<std::string> CheckReadmes(const std::vector<SourceFile>& files) {
   return bad;
 }
 
+std::vector<std::string> CheckLinks(const SourceFile& file,
+                                    const std::function<bool(const std::string&)>& exists) {
+  std::vector<std::string> bad;
+  if (!EndsWith(file.path, ".md")) return bad;
+  const std::vector<std::string_view> lines = Lines(file.text);
+  bool fenced = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (StartsWith(lines[i], "```")) fenced = !fenced;
+    if (fenced) continue;
+    bool code = false;
+    for (size_t at = 0; at < lines[i].size(); ++at) {
+      if (lines[i][at] == '`') code = !code;
+      if (code || !StartsWith(lines[i].substr(at), "](")) continue;
+      const size_t end = lines[i].find(')', at);
+      if (end == std::string_view::npos) break;
+      const std::string_view link = lines[i].substr(at + 2, end - at - 2);
+      const std::string target(link.substr(0, link.find('#')));
+      if (target.empty() || target.find(':') != std::string::npos) continue;
+      const fs::path path = (fs::path(file.path).parent_path() / target).lexically_normal();
+      if (StartsWith(path.generic_string(), "..")) {
+        bad.push_back(At(file, i + 1, target + " leaves the tree"));
+      } else if (!exists(path.generic_string())) {
+        bad.push_back(At(file, i + 1, "no file " + target));
+      }
+    }
+  }
+  return bad;
+}
+
 }  // namespace halftone::meta

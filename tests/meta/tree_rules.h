@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,12 @@ std::vector<std::string> CheckLength(const SourceFile& file);
 // Every folder with sources has a README.md, or the README above it names it (`support/`); tests/
 // has one for all its folders.
 std::vector<std::string> CheckReadmes(const std::vector<SourceFile>& files);
+
+// Links of Markdown files point to files and folders that exist: [text](path), path relative to the
+// file, anchors cut off. Links with a scheme and those inside code are left alone. `exists` is
+// asked with paths relative to the root.
+std::vector<std::string> CheckLinks(const SourceFile& file,
+                                    const std::function<bool(const std::string&)>& exists);
 
 inline constexpr int kMaxLines = 600;
 inline constexpr int kMaxReadmeLines = 80;

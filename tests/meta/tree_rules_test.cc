@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,14 @@ TEST(Tree, HeadersAreIncludedOnce) { EXPECT_THAT(Everywhere(CheckPragmaOnce), Is
 TEST(Tree, FilesAreShort) { EXPECT_THAT(Everywhere(CheckLength), IsEmpty()); }
 
 TEST(Tree, FoldersHaveReadmes) { EXPECT_THAT(CheckReadmes(Tree()), IsEmpty()); }
+
+TEST(Tree, LinksLeadSomewhere) {
+  const auto exists = [](const std::string& path) {
+    return std::filesystem::exists(std::filesystem::path(HALFTONE_SOURCE_DIR) / path);
+  };
+  EXPECT_THAT(Everywhere([&](const SourceFile& file) { return CheckLinks(file, exists); }),
+              IsEmpty());
+}
 
 TEST(LayerOf, LongestFolderWins) {
   EXPECT_EQ(LayerOf("kernels/registry.h"), "kernels");
@@ -142,6 +151,30 @@ TEST(CheckReadmes, AcceptsFolderNamedAbove) {
               IsEmpty());
   EXPECT_THAT(CheckReadmes({{"README.md", "`tools/`"}, {"tools/support/a.cc", ""}}),
               ElementsAre("tools/support:1: no README.md, and none above names it"));
+}
+
+Bad Links(const std::string& path, const std::string& text) {
+  return CheckLinks({path, text}, [](const std::string& target) {
+    return target == "core/README.md" || target == "docs" || target == "docs/a.md";
+  });
+}
+
+TEST(CheckLinks, SeesMissingFile) {
+  EXPECT_THAT(Links("docs/a.md", "[b](b.md)\n\n[core](../core/README.md), [c](c.png#x).\n"),
+              ElementsAre("docs/a.md:1: no file b.md", "docs/a.md:3: no file c.png"));
+  EXPECT_THAT(Links("README.md", "![picture](docs/p.png)\n"),
+              ElementsAre("README.md:1: no file docs/p.png"));
+  EXPECT_THAT(Links("docs/a.md", "[out](../../x.md)\n"),
+              ElementsAre("docs/a.md:1: ../../x.md leaves the tree"));
+}
+
+TEST(CheckLinks, AcceptsWhatExistsAndWhatIsNoLinkOfTheTree) {
+  EXPECT_THAT(Links("docs/b.md", "[a](a.md), [a](a.md#part), [d](../docs), [up](#part)\n"),
+              IsEmpty());
+  EXPECT_THAT(Links("docs/b.md", "[web](https://example.com/x.md)\n"), IsEmpty());
+  EXPECT_THAT(Links("docs/b.md", "`f[i](x)` and\n```cpp\nauto f = [](int x) { return x; };\n```\n"),
+              IsEmpty());
+  EXPECT_THAT(Links("docs/b.cc", "[b](b.md)\n"), IsEmpty());
 }
 
 }  // namespace
