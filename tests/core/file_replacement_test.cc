@@ -107,11 +107,14 @@ TEST(FileReplacement, RefusesAFolderThatIsAbsentOrAFile) {
 }
 
 TEST(FileReplacement, RefusesAReadOnlyFolder) {
-  // Root may write to a folder of any mode; nobody may make files in /proc.
-  const absl::Status status = Replace("/proc/halftone_test", "two");
-  EXPECT_FALSE(status.ok());
-  EXPECT_EQ(Message(status).rfind("/proc/halftone_test.writing: ", 0), 0u) << status;
-  if (geteuid() == 0) return;
+  if (geteuid() == 0) {
+    // Root may write to a folder of any mode; nobody may make files in /proc, where it is mounted.
+    if (access("/proc/self", F_OK) != 0) GTEST_SKIP() << "root, and no /proc";
+    const absl::Status status = Replace("/proc/halftone_test", "two");
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(Message(status).rfind("/proc/halftone_test.writing: ", 0), 0u) << status;
+    return;
+  }
   const TempDir dir;
   ASSERT_EQ(chmod(dir.path().c_str(), 0500), 0);
   const absl::Status refused = Replace(dir.Path("f"), "two");
