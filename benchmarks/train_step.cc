@@ -53,9 +53,13 @@ int Main() {
   for (const Workload& w : Workloads()) {
     if (w.name == name) workload = &w;
   }
-  if (workload == nullptr) return Fail("--workload: expected mlp or fashion_cnn");
+  if (workload == nullptr) {
+    return Fail("--workload is \"" + name + "\"; expected mlp or fashion_cnn");
+  }
   const auto low = ParseDType(amp_choice);
-  if (amp_choice != "off" && !(low && IsLow(*low))) return Fail("--amp: expected off, bf16 or f16");
+  if (amp_choice != "off" && !(low && IsLow(*low))) {
+    return Fail("--amp is \"" + amp_choice + "\"; expected off, bf16 or f16");
+  }
   const int threads = absl::GetFlag(FLAGS_threads), rounds = absl::GetFlag(FLAGS_rounds);
   if (threads < 1 || rounds < 1 || absl::GetFlag(FLAGS_steps) < 0) {
     return Fail("--threads, --rounds: expected 1 or more; --steps: 0 or more");

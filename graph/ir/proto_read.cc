@@ -155,7 +155,8 @@ class Reader {
     }
     const std::string label = op->name + "(%" + proto.name() + ")";
     if (static_cast<size_t>(proto.inputs_size()) > kMaxNodeInputs) {
-      return InvalidArgument(label, ": too many inputs");
+      return InvalidArgument(label, ": got ", proto.inputs_size(), " inputs; expected at most ",
+                             kMaxNodeInputs);
     }
     std::vector<Value> inputs;
     for (const ValueProto& input : proto.inputs()) {
@@ -184,7 +185,8 @@ class Reader {
                                                    const NodeProto& proto) {
     Attributes attrs;
     if (static_cast<size_t>(proto.attributes_size()) > kMaxNodeAttributes) {
-      return InvalidArgument(label, ": too many attributes");
+      return InvalidArgument(label, ": got ", proto.attributes_size(),
+                             " attributes; expected at most ", kMaxNodeAttributes);
     }
     for (const AttributeProto& attribute : proto.attributes()) {
       const std::string name = Quote(attribute.name().substr(0, 80));

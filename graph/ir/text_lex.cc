@@ -84,7 +84,10 @@ absl::StatusOr<Token> Lexer::Next() {
       token.text += Peek();
       Advance();
     }
-    if (token.text.size() > kMaxNameBytes) return ErrorAt(token, "the word is too long");
+    if (token.text.size() > kMaxNameBytes) {
+      return ErrorAt(token, Concat("the word has ", token.text.size(), " bytes; expected at most ",
+                                   kMaxNameBytes));
+    }
   } else if (c == '"') {
     HT_RETURN_IF_ERROR(LexString(token));
   } else if (IsDigit(c) || c == '-') {

@@ -141,7 +141,9 @@ absl::Status TextParser::ParseResults(std::vector<Result>& results) {
       result.index = static_cast<int>(index);
     }
     results.push_back(std::move(result));
-    if (results.size() > kMaxNodeInputs) return ErrorAt(token_, "too many results");
+    if (results.size() > kMaxNodeInputs) {
+      return ErrorAt(token_, Concat("too many results; expected at most ", kMaxNodeInputs));
+    }
     HT_ASSIGN_OR_RETURN(more, Accept(','));
   }
   return Expect('=');
@@ -184,7 +186,9 @@ absl::Status TextParser::ParseOp(Statement& statement) {
     for (bool more = !token_.Is(')'); more;) {
       HT_ASSIGN_OR_RETURN(const Value value, ParseValue());
       statement.inputs.push_back(builder_.Wrap(value));
-      if (statement.inputs.size() > kMaxNodeInputs) return ErrorAt(token_, "too many inputs");
+      if (statement.inputs.size() > kMaxNodeInputs) {
+        return ErrorAt(token_, Concat("too many inputs; expected at most ", kMaxNodeInputs));
+      }
       HT_ASSIGN_OR_RETURN(more, Accept(','));
     }
     HT_RETURN_IF_ERROR(Expect(')'));

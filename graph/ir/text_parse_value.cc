@@ -79,7 +79,9 @@ absl::Status TextParser::ParseTypeList(std::vector<TypeAt>& types) {
   for (bool more = true; more;) {
     HT_ASSIGN_OR_RETURN(TypeAt type, ParseType());
     types.push_back(std::move(type));
-    if (types.size() > kMaxNodeInputs) return ErrorAt(token_, "too many types");
+    if (types.size() > kMaxNodeInputs) {
+      return ErrorAt(token_, Concat("too many types; expected at most ", kMaxNodeInputs));
+    }
     HT_ASSIGN_OR_RETURN(more, Accept(','));
   }
   return absl::OkStatus();
@@ -116,7 +118,9 @@ absl::StatusOr<AttrValue> TextParser::ParseList(ParseItem parse_item) {
   for (bool more = !token_.Is(']'); more;) {
     HT_ASSIGN_OR_RETURN(T item, (this->*parse_item)());
     items.push_back(std::move(item));
-    if (items.size() > kMaxListItems) return ErrorAt(token_, "the list is too long");
+    if (items.size() > kMaxListItems) {
+      return ErrorAt(token_, Concat("the list is too long; expected at most ", kMaxListItems));
+    }
     HT_ASSIGN_OR_RETURN(more, Accept(','));
   }
   HT_RETURN_IF_ERROR(Expect(']'));

@@ -7,8 +7,10 @@ namespace halftone::nn {
 Value constant(const Tensor& value, Loc loc) {
   internal::Trace* trace = internal::Trace::Current();
   if (trace == nullptr) return {};
-  if (!value.defined())
-    return internal::Fail(loc, InvalidArgument("constant: an undefined tensor"));
+  if (!value.defined()) {
+    return internal::Fail(
+        loc, InvalidArgument("constant: an undefined tensor; expected one with a shape"));
+  }
   trace->At(loc);
   return trace->Wrap(trace->builder().Constant(value.Clone()));
 }

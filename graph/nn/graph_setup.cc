@@ -57,7 +57,8 @@ void Graph::add_parameter(const std::string& name, const Parameter& parameter, L
                 InvalidArgument("add_parameter: \"", name, "\" cannot name a parameter; expected ",
                                 "a non-empty name without '/' and '\"'"));
   } else if (!parameter.defined()) {
-    impl_->Fail(loc, InvalidArgument("add_parameter: \"", name, "\" is undefined"));
+    impl_->Fail(loc, InvalidArgument("add_parameter: \"", name,
+                                     "\" is undefined; expected one with a shape"));
   } else if (parameter.storage()->kind() == ir::VariableKind::kParameter) {
     impl_->Bind(name, parameter, loc);
   } else {

@@ -38,7 +38,9 @@ std::string ToProtoBytes(const Policy& policy) {
 
 absl::StatusOr<Policy> PolicyFromProtoBytes(const std::string& bytes) {
   AmpPolicyProto proto;
-  if (!proto.ParseFromString(bytes)) return DataLoss("amp policy: not an AmpPolicyProto");
+  if (!proto.ParseFromString(bytes)) {
+    return DataLoss("amp policy: ", bytes.size(), " bytes that are not a serialised policy");
+  }
   if (proto.version() != kVersion) {
     return InvalidArgument("amp policy: version ", proto.version(), "; expected ", kVersion);
   }

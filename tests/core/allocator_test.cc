@@ -80,6 +80,19 @@ TEST(BufferTest, ImpossibleSizes) {
   EXPECT_EQ(BufferStats().allocations, before.allocations);
 }
 
+// More than any address space holds, and less than is refused unasked.
+TEST(BufferTest, SizesThatTheSystemDoesNotGive) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers end a program that asks for so much";
+#endif
+  const AllocatorStats before = BufferStats();
+  const absl::Status status = Buffer::Allocate(size_t{1} << 61).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(status),
+            "cannot allocate 2305843009213693952 bytes: the system has no more memory");
+  EXPECT_EQ(BufferStats().live_bytes, before.live_bytes);
+}
+
 TEST(AllocationCounterTest, CountsNotesOfThisThread) {
   const AllocationCounter counter;
   NoteAllocation();

@@ -171,7 +171,8 @@ TEST(Npy, RefusesHeadersThatDescribeNoTensor) {
   EXPECT_EQ(error("{'descr': '>f4'}"), "npy element type '>f4'" + types);
   EXPECT_EQ(error("{'descr': '<c16'}"), "npy element type '<c16'" + types);
   EXPECT_EQ(error("{'descr': '|O'}"), "npy element type '|O'" + types);
-  EXPECT_EQ(error("{'descr': [('a', '<f4')]}"), "npy element type is a structure" + types);
+  EXPECT_EQ(error("{'descr': [('a', '<f4')]}"),
+            "npy element type is a structure; expected <f8 <f4 <f2 <V2 |V2 <i8 <i4 |u1 |b1");
   EXPECT_EQ(error("{'shape': (3)}"), "npy header: shape (3) is no tuple; expected (3,)");
   EXPECT_EQ(error("{'shape': (3 4)}"), "npy header: at byte 13 of 118: expected ','");
   EXPECT_EQ(error("{'shape': (-3,)}"), "npy header: at byte 11 of 118: expected an extent");

@@ -170,6 +170,12 @@ TEST_F(BuilderTest, AVariableThatLostItsNodeGetsANewOne) {
   EXPECT_TRUE(Verify(graph_).ok()) << Verify(graph_);
 }
 
+TEST_F(BuilderTest, AConstantLikeNothing) {
+  ExpectError(After([](Builder& b, Expr, Expr) { b.ScalarLike(Expr(), 2.5); }),
+              absl::StatusCode::kInvalidArgument,
+              "constant 2.5: the value it should be like is not a value");
+}
+
 TEST_F(BuilderTest, CommitErrors) {
   ExpectError(After([](Builder& b, Expr x, Expr) { b.Commit("w", x); }),
               absl::StatusCode::kNotFound, "commit \"w\": no such variable");

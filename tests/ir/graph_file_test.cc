@@ -115,7 +115,10 @@ TEST_F(GraphFileTest, ConstantFilesAreChecked) {
   EXPECT_EQ(code("0123456789abcdef.bin", DType::kBool, Shape{3}), absl::StatusCode::kNotFound);
   for (const char* bad : {"../0123456789abcdef.bin", "/etc/passwd", "", "0123456789ABCDEF.bin",
                           "0123456789abcdef.txt", "0123456789abcde/.bin"}) {
-    EXPECT_EQ(code(bad, DType::kBool, Shape{3}), absl::StatusCode::kInvalidArgument) << bad;
+    const absl::Status status = ReadConstantFile(dir, bad, DType::kBool, Shape{3}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_EQ(Message(status),
+              Concat("constant file \"", bad, "\"; expected 16 hexadecimal digits and .bin"));
   }
   Write(name, std::string("\1\0\2", 3));
   EXPECT_EQ(Message(ReadConstantFile(dir, name, DType::kBool, Shape{3}).status()),

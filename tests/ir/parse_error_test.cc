@@ -155,6 +155,31 @@ TEST(ParseError, NamesAndStringsAreBounded) {
   const std::string digits(5000, '1');
   EXPECT_EQ(Message(Parse("graph @g(%x: f32[" + digits + "]) {}").status()),
             "line 1, column 18: the number is too long");
+  const std::string word(257, 'w');
+  EXPECT_EQ(Message(Parse("graph @g() { %y = " + word + "() }").status()),
+            "line 1, column 19: the word has 257 bytes; expected at most 256");
+}
+
+// `before`, then one item with its comma more often than is allowed: the error is at the last
+// comma.
+void ExpectTooMany(const std::string& before, const std::string& item, size_t limit,
+                   const std::string& what) {
+  std::string text = before;
+  for (size_t i = 0; i <= limit; ++i) text += item;
+  const absl::Status status = Parse(text + item + " }").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status), Concat("line 1, column ", text.size(), ": ", what, limit));
+}
+
+TEST(ParseError, ListsAreBounded) {
+  RegisterTestOps();
+  ExpectTooMany("graph @g() { ", "%a,", 65536, "too many results; expected at most ");
+  ExpectTooMany("graph @g(%x: f32[2]) { %y = test_many(", "%x,", 65536,
+                "too many inputs; expected at most ");
+  ExpectTooMany("graph @g(%x: f32[2]) { %y = test_many(%x) : ", "f32[2],", 65536,
+                "too many types; expected at most ");
+  ExpectTooMany("graph @g() { %y = test_attrs() {is=[", "1,", 1048576,
+                "the list is too long; expected at most ");
 }
 
 // A hundred thousand statements of the kinds that could each scan what came before.

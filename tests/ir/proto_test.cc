@@ -153,6 +153,23 @@ const Broken kBroken[] = {
     {"layout of rank 1",
      [](GraphProto& p) { NodeNamed(p, "m").mutable_outputs(0)->set_layout(LAYOUT_CHANNELS_LAST); },
      "node 6: channels-last layout of f32[2]; expected rank 4"},
+    {"unknown layout",
+     [](GraphProto& p) {
+       NodeNamed(p, "m").mutable_outputs(0)->set_layout(static_cast<LayoutProto>(99));
+     },
+     "node 6: unknown layout number 99"},
+    {"inputs without end",
+     [](GraphProto& p) {
+       NodeProto& m = NodeNamed(p, "m");
+       for (int i = 0; i < 65535; ++i) *m.add_inputs() = m.inputs(0);
+     },
+     "node 6: test_mix(%m): got 65537 inputs; expected at most 65536"},
+    {"attributes without end",
+     [](GraphProto& p) {
+       NodeProto& m = NodeNamed(p, "m");
+       for (int i = 0; i < 256; ++i) *m.add_attributes() = m.attributes(0);
+     },
+     "node 6: test_mix(%m): got 257 attributes; expected at most 256"},
     {"line out of range", [](GraphProto& p) { NodeNamed(p, "m").set_line(0xffffffffu); },
      "node 6: test_mix(%m): line 4294967295"},
     {"amp class", [](GraphProto& p) { NodeNamed(p, "a").mutable_amp()->clear_amp_class(); },

@@ -145,6 +145,9 @@ TEST(StateDict, RunCountIsOptionalAndTyped) {
   state["run_count"] = F32({}, {1});
   EXPECT_EQ(Message(model.load_state_dict(state).status()),
             "load_state_dict: \"run_count\" is f32[], expected i64[]");
+  state["run_count"] = Tensor();
+  EXPECT_EQ(Message(model.load_state_dict(state).status()),
+            "load_state_dict: \"run_count\" is an undefined tensor, expected i64[]");
   state.erase("run_count");
   EXPECT_TRUE(model.load_state_dict(state).ok());
 }

@@ -166,7 +166,9 @@ TEST(GradScaler, StateTravelsThroughTensors) {
   GradScaler b;
   ASSERT_TRUE(b.SetStateTensors("s", tensors).ok());
   EXPECT_EQ(b.state(), a.state());
-  EXPECT_EQ(b.SetStateTensors("t", tensors).code(), absl::StatusCode::kNotFound);
+  const absl::Status absent = b.SetStateTensors("t", tensors);
+  EXPECT_EQ(absent.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Message(absent), "GradScaler: no variable \"t.scale\"");
   tensors["s.scale"] = Tensor::Scalar(DType::kI64, 1);
   ExpectInvalid(b.SetStateTensors("s", tensors),
                 "GradScaler: variable \"s.scale\" is i64[]; expected f32[]");

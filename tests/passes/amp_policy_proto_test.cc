@@ -24,6 +24,7 @@ TEST(AmpPolicyProto, RoundTripsAndDefaultsAreAbsent) {
 TEST(AmpPolicyProto, RefusesWhatIsNoPolicy) {
   auto error = [](const std::string& bytes) { return amp::PolicyFromProtoBytes(bytes).status(); };
   EXPECT_EQ(error("\xff\xff").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Message(error("\xff\xff")), "amp policy: 2 bytes that are not a serialised policy");
   EXPECT_EQ(Message(error("")), "amp policy: version 0; expected 1");
   // Fields by hand: number and wire type, length, bytes.
   const std::string version("\x08\x01", 2);

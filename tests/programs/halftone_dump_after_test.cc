@@ -1,6 +1,8 @@
 // halftone_dump --after, on files and on folders that a program dumped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -117,6 +119,17 @@ TEST_F(HalftoneDumpAfter, LooksIntoTheOnlyFolderOfAFolder) {
                                "them; it has the folders step_0, step_1"));
   Write("none/readme", "");
   EXPECT_THAT(Dump(folder_.Path("none")).err, HasSubstr("write them; no folder in it either"));
+}
+
+TEST_F(HalftoneDumpAfter, AFolderThatCannotBeListed) {
+  if (geteuid() == 0) GTEST_SKIP() << "root lists every folder";
+  Write("dump/00_input.txt", Graph("g"));
+  const std::string dump = folder_.Path("dump");
+  ASSERT_EQ(chmod(dump.c_str(), 0), 0);
+  const Result run = Dump(dump);
+  chmod(dump.c_str(), 0700);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr(dump + ": cannot be listed: Permission denied"));
 }
 
 TEST_F(HalftoneDumpAfter, UnknownPass) {

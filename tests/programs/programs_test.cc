@@ -1,6 +1,7 @@
 // The programs as a user starts them: exit status, and what they say.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -49,6 +50,16 @@ TEST_F(HalftoneDump, TabulatesDecisions) {
   EXPECT_TRUE(Has(run, "deny")) << run.output;
 }
 
+TEST_F(HalftoneDump, SaysThatThereAreNoDecisions) {
+  std::ofstream(path_) << "graph @g(%x: f32[2]) { %e = exp(%x) return %e }";
+  const Result run = Start("tools/halftone_dump", path_ + " --amp");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(Has(run, path_ +
+                           ": no mixed-precision decisions: the graph has neither an `amp` marker "
+                           "nor been through insert-amp-casts"))
+      << run.output;
+}
+
 TEST_F(HalftoneDump, RefusesWrongOptions) {
   EXPECT_EQ(Start("tools/halftone_dump", "").status, 2);
   const Result format = Start("tools/halftone_dump", path_ + " --format=xml");
@@ -80,8 +91,34 @@ TEST(FashionMnist, NamesTheFileThatIsMissing) {
 }
 
 TEST(TrainStep, RefusesWrongOptions) {
-  EXPECT_EQ(Start("benchmarks/train_step", "--workload=nothing").status, 2);
-  EXPECT_EQ(Start("benchmarks/train_step", "--amp=f8").status, 2);
+  const auto error = [](const std::string& options) {
+    const Result run = Start("benchmarks/train_step", options);
+    EXPECT_EQ(run.status, 2) << options;
+    return run.err;
+  };
+  EXPECT_EQ(error("--workload=nothing"),
+            "train_step: --workload is \"nothing\"; expected mlp or fashion_cnn\n");
+  EXPECT_EQ(error("--amp=f8"), "train_step: --amp is \"f8\"; expected off, bf16 or f16\n");
+  for (const char* options : {"--threads=0", "--rounds=0", "--steps=-1"}) {
+    EXPECT_EQ(error(options),
+              "train_step: --threads, --rounds: expected 1 or more; --steps: 0 or more\n");
+  }
+}
+
+TEST(TrainStep, RefusesThreadsThatSleep) {
+  const char* const kept = std::getenv("OMP_WAIT_POLICY");
+  const std::string before = kept == nullptr ? "" : kept;
+  setenv("OMP_WAIT_POLICY", "PASSIVE", 1);
+  const Result run = Start("benchmarks/train_step", "");
+  if (kept == nullptr) {
+    unsetenv("OMP_WAIT_POLICY");
+  } else {
+    setenv("OMP_WAIT_POLICY", before.c_str(), 1);
+  }
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err,
+            "train_step: OMP_WAIT_POLICY=passive makes a parallel region 70 times slower; unset "
+            "it\n");
 }
 
 }  // namespace

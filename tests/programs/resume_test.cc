@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "halftone/core/philox.h"
@@ -157,6 +158,38 @@ TEST_F(Resume, DamagedFilesStopItAndStay) {
             Concat("fashion_mnist: ", path_, ": has 4 bytes; a checkpoint has at least 32; ", path_,
                    ".previous: has 0 bytes; a checkpoint has at least 32\n"));
   EXPECT_EQ(Bytes(path_), "HTCK");
+}
+
+TEST_F(Resume, OnlyFromCheckpointsOfTheProgram) {
+  // What it says of a checkpoint with this metadata.
+  const auto error = [this](const std::map<std::string, std::string>& metadata) {
+    runtime::Checkpoint checkpoint;
+    checkpoint.metadata = metadata;
+    EXPECT_TRUE(runtime::WriteCheckpoint(path_, checkpoint).ok());
+    EXPECT_EQ(Run({"--resume"}), 1);
+    return output();
+  };
+  const std::string start = Concat("fashion_mnist: ", path_, ": ");
+  const std::string run = "seed 0, batch 8, 40 images";
+  EXPECT_EQ(error({}), start + "has no metadata \"run\"\n");
+  EXPECT_EQ(error({{"run", run}}), start + "has no metadata \"epoch\"\n");
+  EXPECT_EQ(error({{"run", run}, {"epoch", "0"}}), start + "has no metadata \"image\"\n");
+  for (const char* bad : {"", "x", "-1", "1x", "99999999999999999999"}) {
+    EXPECT_EQ(error({{"run", run}, {"epoch", bad}, {"image", "0"}}),
+              Concat(start, "metadata \"epoch\" is \"", bad, "\"; expected a number, 0 or more\n"));
+  }
+}
+
+TEST_F(Resume, OnlyDataSetsThatFit) {
+  const std::string base = dir_.Path("data/train");
+  const auto error = [this] {
+    EXPECT_EQ(Run({}), 1);
+    return output();
+  };
+  WriteBytes(base + "-labels-idx1-ubyte", BigEndian(0x801) + BigEndian(1) + "x");
+  EXPECT_EQ(error(), Concat("fashion_mnist: ", base, "-labels: got u8[1], expected u8[40]\n"));
+  WriteBytes(base + "-images-idx3-ubyte", BigEndian(0x801) + BigEndian(1) + "x");
+  EXPECT_EQ(error(), Concat("fashion_mnist: ", base, "-images: got u8[1], expected u8[N,H,W]\n"));
 }
 
 TEST_F(Resume, OnlyTheSameRunAndOnlyIfAsked) {

@@ -163,6 +163,7 @@ TEST(Checkpoint, RefusesWhatItCannotStore) {
          "metadata key \"" + std::string(80, 'k') + "\" has 1048577 bytes; expected 1 to 1048576");
   const absl::Status large = WriteCheckpoint(path, {{}, {{"k", std::string(1 << 26, 'v')}}});
   EXPECT_EQ(large.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(large), ::testing::StartsWith(path + ": names and metadata take 67108"));
   EXPECT_THAT(Message(large), HasSubstr(" bytes; expected at most 67108864"));
   EXPECT_THAT(dir.Names(), ElementsAre());
 }

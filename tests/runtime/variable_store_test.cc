@@ -132,6 +132,24 @@ TEST(VariableStore, StateLoadedEarlyIsTakenOver) {
   EXPECT_THAT((*made)->value().ToVector(), ElementsAre(1, 2));
 }
 
+// The type that was expected of it and the one it is declared with differ.
+TEST(VariableStore, StateLoadedEarlyMustFitItsVariable) {
+  VariableStore store;
+  LoadRules rules;
+  rules.type_later = [](const std::string&) {
+    return std::optional(ir::ValueType{DType::kF32, Shape{2}});
+  };
+  ASSERT_TRUE(store.Load({{"m", Tensor::Of(DType::kF32, {2}, {1, 2})}}, true, rules).ok());
+  const absl::Status status =
+      store
+          .Resolve(
+              {"m", ir::ValueType{DType::kF32, Shape{3}}, ir::VariableKind::kOptimizer, false, {}},
+              0)
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status), "loaded state \"m\": got f32[2], expected f32[3]");
+}
+
 TEST(VariableStore, LoadIsAllOrNothing) {
   VariableStore store;
   const auto v = Storage({2}, {Kind::kConstant, 1, 0});
