@@ -102,7 +102,7 @@ int Main() {
   }
   if (!status.ok()) return Fail(Message(status));
   int64_t params = 0;
-  for (const nn::Parameter& p : model->net.parameters()) params += p.shape().num_elements();
+  for (const auto& p : model->net.named_parameters()) params += p.second.shape().num_elements();
   std::printf(
       "{\"name\": \"%s\", \"framework\": \"halftone\", \"device\": \"cpu\", \"amp\": \"%s\", "
       "\"threads\": %d, "

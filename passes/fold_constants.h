@@ -21,6 +21,8 @@ namespace halftone::passes {
 
 // A folded broadcast would trade a few instructions for memory.
 inline constexpr int64_t kMaxFoldedElements = 1024;
+// Of all results of one run of the pass together.
+inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 26;
 
 std::unique_ptr<Pass> MakeFoldConstants();
 

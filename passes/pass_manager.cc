@@ -40,6 +40,7 @@ absl::Status PassManager::Run(ir::Graph& graph, PassContext& context) {
   if (options_.verify) {
     HT_RETURN_IF_ERROR(Annotate(ir::Verify(graph), "graph before the first pass: "));
   }
+  RemoveOldDumps();
   HT_RETURN_IF_ERROR(Dump(graph, "input"));
   for (size_t i = 0; i < groups; ++i) HT_RETURN_IF_ERROR(RunGroup(groups_[i], graph, context));
   return absl::OkStatus();
@@ -116,6 +117,22 @@ bool PassManager::Selected(const std::string& pass) const {
   const bool named =
       std::find(filter_names_.begin(), filter_names_.end(), pass) != filter_names_.end();
   return named != filter_excludes_;
+}
+
+// What a run before left in the folder would be taken for this one's: "07_simplify.txt".
+void PassManager::RemoveOldDumps() const {
+  if (options_.dump_dir.empty()) return;
+  std::error_code error;
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.dump_dir, error)) {
+    const std::string name = entry.path().filename().string();
+    const size_t digits = name.find_first_not_of("0123456789");
+    if (digits != std::string::npos && digits >= 2 && name[digits] == '_' &&
+        entry.path().extension() == ".txt" && entry.is_regular_file(error)) {
+      old.push_back(entry.path());
+    }
+  }
+  for (const auto& path : old) std::filesystem::remove(path, error);
 }
 
 absl::Status PassManager::Dump(const ir::Graph& graph, const std::string& what) {

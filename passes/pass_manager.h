@@ -75,6 +75,7 @@ class PassManager {
   bool Selected(const std::string& pass) const;
   absl::Status RunGroup(const Group& group, ir::Graph& graph, PassContext& context);
   absl::StatusOr<bool> RunPass(Pass& pass, int round, ir::Graph& graph, PassContext& context);
+  void RemoveOldDumps() const;
   absl::Status Dump(const ir::Graph& graph, const std::string& what);
 
   const PassManagerOptions options_;

@@ -107,6 +107,12 @@ void BindValues(py::module_& nn) {
   value.def_property_readonly("shape", [](const nn::Value& v) { return ToTuple(v.shape()); })
       .def_property_readonly("dtype", [](const nn::Value& v) { return Name(v.dtype()); })
       .def_property_readonly("ndim", &nn::Value::rank)
+      .def("__bool__",
+           [](const nn::Value&) -> bool {
+             RaiseTypeError(
+                 "a Value has no content while build() describes the step; nn.where chooses by "
+                 "value");
+           })
       .def(
           "backward",
           [](const nn::Value& v, const std::string& scaler) {

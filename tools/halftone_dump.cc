@@ -15,6 +15,7 @@
 #include "halftone/passes/fixed_targets.h"
 #include "halftone/tools/support/amp_table.h"
 #include "halftone/tools/support/cost_report.h"
+#include "halftone/tools/support/exit_status.h"
 #include "halftone/tools/support/graph_diff.h"
 #include "halftone/tools/support/graph_dot.h"
 #include "halftone/tools/support/graph_json.h"
@@ -145,5 +146,6 @@ int Main(const std::vector<char*>& arguments) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(std::string(halftone::kUsage) + ": shows a graph file");
-  return halftone::Main(absl::ParseCommandLine(argc, argv));
+  return halftone::tools::FinishOutput("halftone_dump",
+                                       halftone::Main(absl::ParseCommandLine(argc, argv)));
 }

@@ -11,6 +11,7 @@
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
+#include "halftone/tools/support/exit_status.h"
 
 ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, each once");
 ABSL_FLAG(bool, pipeline, false, "run the whole pipeline instead, as compiling does");
@@ -89,5 +90,6 @@ int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "halftone_opt FILE --passes=a,b | --pipeline [--target T] [--output FILE] [--stats]: runs "
       "passes on a graph file and prints the result");
-  return halftone::Main(absl::ParseCommandLine(argc, argv));
+  return halftone::tools::FinishOutput("halftone_opt",
+                                       halftone::Main(absl::ParseCommandLine(argc, argv)));
 }

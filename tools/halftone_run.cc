@@ -240,5 +240,6 @@ int main(int argc, char** argv) {
       "[--out DIR] [--device cpu|reference] [--profile trace.json] [--compare reference]: runs a "
       "graph file");
   halftone::tools::JoinedFlags flags(argc, argv, {"feed", "fetch"});
-  return halftone::Main(absl::ParseCommandLine(flags.argc(), flags.argv()));
+  return halftone::tools::FinishOutput(
+      "halftone_run", halftone::Main(absl::ParseCommandLine(flags.argc(), flags.argv())));
 }

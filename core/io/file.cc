@@ -35,6 +35,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 }
 
 absl::Status WriteFileAtomically(const std::string& path, const std::string& contents) {
+  HT_RETURN_IF_ERROR(CheckReplaceable(path));
   static std::atomic<int64_t> counter{0};
   const std::string temporary = Concat(path, ".tmp", getpid(), "_", counter.fetch_add(1));
   absl::Status status = WriteAndSync(temporary, contents);

@@ -13,8 +13,9 @@ namespace halftone::io {
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
 // Writes to a temporary file beside `path`, syncs it and renames it over `path`, so that after a
-// crash either the old file or the new one is there. Errors: FailedPrecondition with path and
-// reason.
+// crash either the old file or the new one is there. Errors: InvalidArgument (something at `path`
+// that is not a regular file, a NUL byte in it), NotFound (no such folder), FailedPrecondition (the
+// system refuses), each with path and reason.
 absl::Status WriteFileAtomically(const std::string& path, const std::string& contents);
 
 // The part of `path` before its last '/': "." if there is none.

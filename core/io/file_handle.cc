@@ -16,6 +16,22 @@ absl::Status SystemError(const std::string& path, const char* what, int error) {
   return FailedPrecondition(path, ": cannot ", what, ": ", std::strerror(error));
 }
 
+absl::Status CheckPath(const std::string& path) {
+  const size_t nul = path.find('\0');
+  if (nul == std::string::npos) return absl::OkStatus();
+  return InvalidArgument("path with a NUL byte behind \"", path.substr(0, nul),
+                         "\"; expected none: the system would read it as the end");
+}
+
+absl::Status CheckReplaceable(const std::string& path) {
+  HT_RETURN_IF_ERROR(CheckPath(path));
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return InvalidArgument(path, ": is not a regular file");
+  }
+  return absl::OkStatus();
+}
+
 FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
@@ -60,6 +76,7 @@ absl::Status FileHandle::Close() {
 }
 
 absl::StatusOr<FileHandle> OpenRegularFile(const std::string& path, int64_t* size) {
+  HT_RETURN_IF_ERROR(CheckPath(path));
   // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused below.
   FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), path);
   if (!file.is_open()) return SystemError(path, "open", errno);

@@ -13,6 +13,11 @@ namespace halftone::io {
 // "<path>: cannot <what>: <reason>", or NotFound where the file or its folder does not exist.
 absl::Status SystemError(const std::string& path, const char* what, int error);
 
+// Errors: InvalidArgument for a path with a NUL byte, which the system would read as its end.
+absl::Status CheckPath(const std::string& path);
+// The same, and InvalidArgument for a folder, a device or a link, which must not be renamed away.
+absl::Status CheckReplaceable(const std::string& path);
+
 // Owns a file descriptor; `path` is for messages.
 class FileHandle {
  public:

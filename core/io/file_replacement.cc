@@ -14,15 +14,6 @@ namespace {
 // Where the version being replaced waits until its place is taken.
 std::string ReplacedPath(const std::string& path) { return path + ".replaced"; }
 
-// A folder, a device or a link at `path` must not be renamed away.
-absl::Status CheckRegularOrAbsent(const std::string& path) {
-  struct stat info = {};
-  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return InvalidArgument(path, ": is not a regular file");
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
   return SystemError(to, "replace", errno);
@@ -41,7 +32,7 @@ std::string PreviousPath(const std::string& path) { return path + ".previous"; }
 absl::StatusOr<FileReplacement> FileReplacement::Begin(const std::string& path) {
   const std::string temporary = path + ".writing";
   for (const std::string& name : {path, temporary, ReplacedPath(path), PreviousPath(path)}) {
-    HT_RETURN_IF_ERROR(CheckRegularOrAbsent(name));
+    HT_RETURN_IF_ERROR(CheckReplaceable(name));
   }
   while (true) {
     FileHandle file(

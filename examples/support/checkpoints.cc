@@ -37,7 +37,9 @@ absl::Status ReadNumber(const std::map<std::string, std::string>& metadata, cons
 
 absl::Status Checkpoints::CheckNew() const {
   for (const std::string& path : {path_, path_ + ".previous"}) {
-    if (path_.empty() || !std::filesystem::exists(path)) continue;
+    std::error_code error;
+    if (path_.empty() || !std::filesystem::exists(path, error))
+      continue;  // writing tells the error
     return absl::AlreadyExistsError(
         Concat(path, " holds another run; expected --resume, or a new name for --checkpoint"));
   }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/nn/graph_impl.h"
@@ -13,6 +15,14 @@ std::string DumpDir(const GraphConfig& config) {
   if (!config.dump_dir.empty()) return config.dump_dir;
   const char* from_environment = std::getenv("HALFTONE_DUMP");
   return from_environment == nullptr ? "" : from_environment;
+}
+
+// A number for the next folder "<dir>/<name>_<number>" of this process: graphs may share a name.
+int NextDumpNumber(const std::string& dir, const std::string& name) {
+  static std::mutex mutex;
+  static auto* const numbers = new std::map<std::string, int>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  return (*numbers)[Concat(dir, "/", name)]++;
 }
 
 }  // namespace
@@ -105,6 +115,14 @@ void Graph::Impl::EmitOptimizers(const GraphConfig& config, ir::Builder& builder
       builder.Fail(NotFound(entry.name, ": this graph has no grad scaler \"", scaler, "\""));
       return;
     }
+    for (const std::string& parameter : entry.parameter_names) {
+      if (builder.graph().FindVariable(parameter) != nullptr) continue;
+      builder.At(internal::ToSourceLocation(entry.added_at));
+      builder.Fail(InvalidArgument(entry.name, ": parameter \"", parameter,
+                                   "\" is not used by build(); use it, or leave it out of the ",
+                                   "optimizer"));
+      return;
+    }
     builder.NameNext(entry.name);
     const std::vector<ir::Expr> results =
         builder.Make("optimizer", {}, optimizer.ToMarker(entry.name, entry.parameter_names));
@@ -138,7 +156,10 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   options.device = device;
   options.seed = graph.config.seed;
   options.dump_dir = DumpDir(graph.config);
-  options.dump_name = Concat(name, "_", compilations++);
+  ++compilations;
+  if (!options.dump_dir.empty()) {
+    options.dump_name = Concat(name, "_", NextDumpNumber(options.dump_dir, name));
+  }
   std::vector<std::string> pass_notes;
   options.notes = &pass_notes;
   HT_ASSIGN_OR_RETURN(step->executable, runtime::Compile(std::move(traced), options, store, arena));

@@ -56,9 +56,13 @@ std::vector<std::pair<std::string, Parameter>> Module::named_buffers() const {
   return all;
 }
 
-std::vector<Parameter> Module::parameters() const {
-  std::vector<Parameter> all;
-  for (const auto& named : named_parameters()) all.push_back(named.second);
+std::vector<std::shared_ptr<runtime::VariableStorage>> Module::parameters() const {
+  std::vector<std::shared_ptr<runtime::VariableStorage>> all;
+  for (const auto& named : named_parameters()) {
+    // Tied parameters have two names and are one parameter.
+    const auto& storage = named.second.storage();
+    if (std::find(all.begin(), all.end(), storage) == all.end()) all.push_back(storage);
+  }
   return all;
 }
 

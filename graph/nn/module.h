@@ -46,7 +46,8 @@ class Module {
   // Own parameters and those of submodules, depth first, names joined with '.': "fc1.weight".
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
   std::vector<std::pair<std::string, Parameter>> named_buffers() const;
-  std::vector<Parameter> parameters() const;
+  // Of named_parameters, each once, for an optimizer.
+  std::vector<std::shared_ptr<runtime::VariableStorage>> parameters() const;
   const std::vector<std::pair<std::string, Module*>>& children() const { return children_; }
 
   // The wish of the user for every op of this module and its submodules, where they have none of

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "halftone/core/io/file_replacement.h"
+
 namespace halftone::io {
 namespace {
 
@@ -52,11 +54,37 @@ TEST_F(FileTest, ReadErrors) {
 TEST_F(FileTest, AFailedWriteLeavesTheOldFileAndNothingElse) {
   ASSERT_TRUE(WriteFileAtomically(Path("f"), "old").ok());
   fs::create_directories(Path("dir/inside"));
-  // Renaming over a directory that is not empty fails after the temporary file was written.
-  EXPECT_EQ(WriteFileAtomically(Path("dir"), "new").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(WriteFileAtomically(Path("dir"), "new").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(WriteFileAtomically(Path("no/f"), "new").code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(*ReadFile(Path("f"), 10), "old");
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 2);
+}
+
+// A temporary file renamed over /dev/null would end the machine's day.
+TEST_F(FileTest, OnlyRegularFilesAreReplaced) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  fs::create_symlink("elsewhere", dir_ / "link");
+  fs::create_directory(dir_ / "folder");
+  for (const char* name : {"pipe", "link", "folder"}) {
+    const absl::Status status = WriteFileAtomically(Path(name), "x");
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Message(status), Path(name) + ": is not a regular file");
+  }
+  EXPECT_TRUE(fs::is_fifo(dir_ / "pipe"));
+  EXPECT_TRUE(fs::is_symlink(dir_ / "link"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 3);
+}
+
+TEST_F(FileTest, PathsEndWhereTheyEnd) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "kept").ok());
+  const std::string path = Path("f") + std::string("\0g", 2);
+  for (const absl::Status& status : {WriteFileAtomically(path, "x"), ReadFile(path, 10).status(),
+                                     FileReplacement::Begin(path).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Message(status), "path with a NUL byte behind \"" + Path("f") +
+                                   "\"; expected none: the system would read it as the end");
+  }
+  EXPECT_EQ(*ReadFile(Path("f"), 10), "kept");
 }
 
 TEST(DirectoryOf, IsThePartBeforeTheLastSlash) {

@@ -208,12 +208,12 @@ TEST(Dumps, TextAfterEachPass) {
   EXPECT_TRUE(std::filesystem::exists(dir / "graph_0"));
   std::filesystem::remove_all(dir);
 
-  // The same by the environment.
+  // The same by the environment; another graph of the name has a folder of its own.
   ASSERT_EQ(setenv("HALFTONE_DUMP", dir.c_str(), 1), 0);
   TwoLayers by_environment;
   Call(by_environment, {Input()});
   unsetenv("HALFTONE_DUMP");
-  EXPECT_TRUE(std::filesystem::exists(dir / "graph_0"));
+  EXPECT_TRUE(std::filesystem::exists(dir / "graph_1"));
   std::filesystem::remove_all(dir);
 }
 

@@ -97,6 +97,29 @@ TEST(SharedModules, TiedParametersAreOne) {
   EXPECT_THAT(b.weight.value().ToVector(), ElementsAre(1 - 0.5, -1.0, -0.5, 1 - 1.0));
 }
 
+// Gradients of a sum: 1 for the bias, the input for the weight.
+TEST(Optimizers, TakeTheParametersOfModules) {
+  Linear first(1, 1), second(1, 1);
+  FnGraph graph([&](const Values& in) -> Values {
+    const Value loss = sum(first(in[0]) + second(in[0]));
+    loss.backward();
+    return {loss};
+  });
+  graph.add_module("first", first);
+  graph.add_module("second", second);
+  graph.add_optimizer(optim::SGD(first.parameters(), {.lr = 1}));
+  graph.add_optimizer(optim::SGD({second.weight, second.bias}, {.lr = 2}));
+  for (Linear* layer : {&first, &second}) {
+    ASSERT_TRUE(layer->weight.set_value(F32({1, 1}, {10})).ok());
+    ASSERT_TRUE(layer->bias.set_value(F32({1}, {20})).ok());
+  }
+  EXPECT_EQ(Call1(graph, {F32({1, 1}, {3})}), std::vector<double>({100}));  // 2 (10 3 + 20)
+  EXPECT_EQ(first.weight.value().ToVector(), std::vector<double>({7}));
+  EXPECT_EQ(first.bias.value().ToVector(), std::vector<double>({19}));
+  EXPECT_EQ(second.weight.value().ToVector(), std::vector<double>({4}));
+  EXPECT_EQ(second.bias.value().ToVector(), std::vector<double>({18}));
+}
+
 TEST(Cache, LastShortBatchJustWorks) {
   Linear fc(3, 1);
   FnGraph graph([&](const Values& in) -> Values {

@@ -144,6 +144,23 @@ TEST(WrongModels, ParameterUsedByTwoOptimizers) {
                 "one optimizer a parameter");
 }
 
+TEST(WrongModels, ParameterThatIsNotUsed) {
+  Linear fc(6, 2), head(6, 2);
+  FnGraph graph([&](const Values& in) -> Values {
+    const Value loss = mean(fc(in[0]));
+    loss.backward();
+    return {loss};
+  });
+  graph.add_module("fc", fc);
+  graph.add_module("head", head);
+  graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(Message(CallStatus(graph, {Rows()})),
+            At(line) +
+                "optimizer0: parameter \"head.weight\" is not used by build(); use it, or leave it "
+                "out of the optimizer");
+}
+
 TEST(WrongModels, ParameterOfAnotherModel) {
   Linear fc(6, 2), other(6, 2);
   FnGraph graph([&](const Values& in) -> Values { return {fc(in[0])}; });

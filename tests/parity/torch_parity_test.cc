@@ -36,7 +36,7 @@ std::vector<double> RelativeDifferences(const std::string& name) {
     if (workload.name != name) continue;
     auto model = workload.make();
     uint32_t tag = 1;
-    for (nn::Parameter p : model->net.parameters()) {
+    for (auto [path, p] : model->net.named_parameters()) {
       int64_t fan_in = p.shape().num_elements();
       if (p.shape().rank() > 1) fan_in /= p.shape()[0];
       const auto bound = static_cast<float>(1 / std::sqrt(static_cast<double>(fan_in)));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
 
 #include "halftone/graph/ir/builder.h"
@@ -264,6 +265,21 @@ TEST_F(PassManagerTest, DumpsKeepDecisionsAndLocations) {
   text << std::ifstream(dir_ / "00_input.txt").rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("amp(clear,f32,\"fp32: by hand\")"));
   EXPECT_THAT(text.str(), HasSubstr("loc(\"model.cc\":42)"));
+}
+
+TEST_F(PassManagerTest, DumpsOfAnEarlierRunGo) {
+  std::filesystem::create_directories(dir_);
+  for (const char* name :
+       {"07_simplify.txt", "100_autodiff.txt", "notes.txt", "7.txt", "07_x.png"}) {
+    std::ofstream(dir_ / name) << "old";
+  }
+  options_.dump_dir = dir_.string();
+  ASSERT_TRUE(RunOne(Idle()).ok());
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
+    left.insert(entry.path().filename().string());
+  }
+  EXPECT_EQ(left, (std::set<std::string>{"00_input.txt", "notes.txt", "7.txt", "07_x.png"}));
 }
 
 TEST_F(PassManagerTest, DumpThatCannotBeWrittenIsAnError) {

@@ -1,6 +1,7 @@
 // halftone_opt as a user starts it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -183,6 +184,33 @@ TEST_F(HalftoneOpt, ReportsFilesAndPassesThatFail) {
   EXPECT_EQ(failed.out, "");
   EXPECT_THAT(failed.err, HasSubstr("halftone_opt: pass autodiff: "));
   EXPECT_THAT(failed.err, HasSubstr("insert-amp-casts"));  // it ran
+}
+
+// 60 products of a 64 MiB constant in 3 kB: what is over the bound of fold-constants stays
+// unfolded.
+TEST(HalftoneOptBounds, AShortFileFoldsIntoNoGigabytes) {
+  const TempDir dir;
+  std::string text = "graph @g() {\n  %c0 = constant {value=splat<f32[4194304]>(1)}\n";
+  for (int i = 0; i < 8; ++i) text += Concat("  %c", i + 1, " = add(%c", i, ", %c0)\n");
+  text += "  return %c8\n}\n";
+  dir.Write("g.txt", text);
+  const Result run =
+      Start("tools/halftone_opt", dir.Path("g.txt") + " --passes=fold-constants --output " +
+                                      dir.Path("out.pb") + " --stats");
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_TRUE(Has(run, "folded=4")) << run.output;
+}
+
+TEST(HalftoneOptBounds, AFullDiskIsNoSuccess) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  const TempDir dir;
+  dir.Write("g.txt", "graph @g(%x: f32[2]) {\n  return %x\n}\n");
+  for (const char* program : {"tools/halftone_opt", "tools/halftone_dump"}) {
+    const std::string options = program == std::string("tools/halftone_opt") ? " --pipeline" : "";
+    const Result run = Start(program, dir.Path("g.txt") + options + " >/dev/full");
+    EXPECT_EQ(run.status, 1);
+    EXPECT_THAT(run.err, HasSubstr("cannot write standard output: No space left on device"));
+  }
 }
 
 }  // namespace

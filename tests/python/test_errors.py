@@ -41,6 +41,15 @@ def test_errors_of_build_name_the_python_line() -> None:
     assert caught.traceback[-1].lineno + 1 == line
 
 
+def test_a_value_is_neither_true_nor_false() -> None:
+    class Wrong(nn.Graph):
+        def build(self, x: nn.Value) -> nn.Value:
+            return x if nn.mean(x) > 1 else -x
+
+    with pytest.raises(TypeError, match="no content while build.. describes the step; nn.where"):
+        Wrong()(X)
+
+
 def test_errors_inside_layers_name_the_call() -> None:
     class Wrong(nn.Graph):
         def __init__(self) -> None:

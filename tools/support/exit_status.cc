@@ -1,5 +1,9 @@
 #include "halftone/tools/support/exit_status.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
 #include "absl/strings/cord.h"
 
 namespace halftone::tools {
@@ -17,6 +21,13 @@ absl::Status OptionError(absl::Status status) {
 int ExitStatus(const absl::Status& status) {
   if (status.ok()) return 0;
   return status.GetPayload(kPayload).has_value() ? 2 : 1;
+}
+
+int FinishOutput(const char* program, int status) {
+  const bool failed_before = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) == 0 && !failed_before) return status;
+  std::fprintf(stderr, "%s: cannot write standard output: %s\n", program, std::strerror(errno));
+  return status == 0 ? 1 : status;
 }
 
 }  // namespace halftone::tools

@@ -15,4 +15,8 @@ absl::Status WrongOption(const Parts&... parts) {
 // 0, 2 for what OptionError gave, else 1.
 int ExitStatus(const absl::Status& status);
 
+// The end of a program whose result is what it printed: `status`, or 1 with a message on standard
+// error where standard output could not be written. A full disk must not look like success.
+int FinishOutput(const char* program, int status);
+
 }  // namespace halftone::tools
