@@ -41,10 +41,8 @@ class Parameter {
 
   const std::shared_ptr<runtime::VariableStorage>& storage() const { return slot_->storage; }
   // What optimizers take: optim::SGD({fc.weight, fc.bias}).
-  operator std::shared_ptr<runtime::VariableStorage>()
-      const {  // NOLINT(google-explicit-constructor)
-    return slot_->storage;
-  }
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  operator std::shared_ptr<runtime::VariableStorage>() const { return slot_->storage; }
 
  private:
   // The member of a module and the module's list of parameters are copies of one handle; the slot

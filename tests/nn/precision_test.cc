@@ -1,6 +1,7 @@
 // Mixed precision as a user of nn::Graph asks for it. On the reference device, which has a kernel
 // of every dtype, so that decisions do not depend on the processor.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -194,7 +195,8 @@ TEST(GradNorm, IsComputedWhereItIsNeededOrAskedFor) {
 }
 
 TEST(Dumps, TextAfterEachPass) {
-  const std::filesystem::path dir = std::filesystem::path(::testing::TempDir()) / "nn_dumps";
+  const std::filesystem::path dir =
+      std::filesystem::path(::testing::TempDir()) / Concat("nn_dumps_", getpid());
   std::filesystem::remove_all(dir);
   TwoLayers graph;
   graph.config.enable_amp(true, {.dtype = DType::kBF16});

@@ -1,6 +1,7 @@
 // amp::Policy: file form, precedence, and entries that match nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -51,7 +52,7 @@ TEST(AmpPolicy, FileErrorsNameTheLine) {
 }
 
 TEST(AmpPolicy, ReadsFiles) {
-  const std::string path = ::testing::TempDir() + "/policy.txt";
+  const std::string path = ::testing::TempDir() + "/policy_" + std::to_string(getpid()) + ".txt";
   std::ofstream(path) << "deny head/*\n";
   absl::StatusOr<Policy> policy = Policy::ReadFile(path);
   ASSERT_TRUE(policy.ok()) << policy.status();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 class HalftoneDump : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = ::testing::TempDir() + "/halftone_dump_test.txt";
     std::ofstream(path_) << "graph @two(%x: f32[64,64], %w: f32[64,64]) {\n"
                             "  %h = matmul(%x, %w)\n"
                             "  %e = exp(%h)\n"
@@ -21,7 +21,9 @@ class HalftoneDump : public ::testing::Test {
                             "  return %e\n"
                             "}\n";
   }
-  std::string path_;
+  // Of this test: others run beside it.
+  const TempDir dir_;
+  const std::string path_ = dir_.Path("graph.txt");
 };
 
 TEST_F(HalftoneDump, PrintsTheGraph) {
