@@ -3,6 +3,8 @@ JOBS ?= $(shell nproc)
 ARGS ?= --amp bf16 --dump build/demo_dump
 LINT_BUILD := build/lint
 
+# Set-up comes before configure; JOBS is what runs in parallel.
+.NOTPARALLEL:
 .PHONY: demo test docs setup setup-python setup-lint setup-docs configure lint format format-check clean
 
 demo: configure

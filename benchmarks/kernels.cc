@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "halftone/core/convert.h"
 #include "halftone/core/philox.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/kernels/kernel.h"

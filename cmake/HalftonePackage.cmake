@@ -51,10 +51,12 @@ Build and train graphs of Halftone from Python, with NumPy arrays.")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_depends}")
 endif()
 
-# What binaries link: read from them where dpkg-dev is installed, else Debian 12's names.
+# What binaries link: read from them where dpkg-dev and file are installed (CPack needs both), else
+# Debian 12's names.
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
-mark_as_advanced(DPKG_SHLIBDEPS)
-if(DPKG_SHLIBDEPS)
+find_program(FILE_EXECUTABLE file)
+mark_as_advanced(DPKG_SHLIBDEPS FILE_EXECUTABLE)
+if(DPKG_SHLIBDEPS AND FILE_EXECUTABLE)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
 else()

@@ -10,7 +10,8 @@ namespace halftone {
 namespace {
 
 // Fifteen independent sums, more than latency times ports, so that throughput is what counts; in
-// assembly, so that they stay in registers and are not folded away. They start at zero.
+// assembly, so that they stay in registers and are not folded away. They start at zero. vzeroupper:
+// code without AVX that follows would wait for the upper halves.
 #define HALFTONE_REGISTERS "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"
 #define HALFTONE_SUMS(instruction)                                                          \
   __asm__ volatile(                                                                         \
@@ -18,7 +19,7 @@ namespace {
       ".irp r," HALFTONE_REGISTERS                                                          \
       "\n vpxor %%xmm\\r, %%xmm\\r, %%xmm\\r\n.endr\n"                                      \
       ".rept 16\n.irp r," HALFTONE_REGISTERS "\n" instruction                               \
-      " %%zmm0, %%zmm0, %%zmm\\r\n.endr\n.endr\n" ::                                        \
+      " %%zmm0, %%zmm0, %%zmm\\r\n.endr\n.endr\nvzeroupper\n" ::                            \
           : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", \
             "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
 

@@ -53,10 +53,6 @@ const char* NumPyName(DType dtype) {
   return "float32";
 }
 
-std::string TypeName(py::handle object) {
-  return py::cast<std::string>(py::type::handle_of(object).attr("__name__"));
-}
-
 }  // namespace
 
 Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse) {

@@ -12,10 +12,10 @@
 namespace halftone::python {
 
 // A tensor with the values of `array`, copied once: tensors are aligned to 64 bytes and may not
-// change under a step, NumPy promises neither. Any strides. `reuse`, if it has the type already and
-// nobody else refers to it, gives the memory. Errors, beginning with `what`: TypeError for what is
-// no NumPy array or scalar, or has a dtype other than float64 float32 float16 int64 int32 uint8
-// bool in the machine's byte order; ValueError for more than 8 axes; MemoryError.
+// change under a step, NumPy promises neither. Any strides. `reuse`, if it has the type already, is
+// overwritten and given back; nobody else may read it. Errors, beginning with `what`: TypeError for
+// what is no NumPy array or scalar, or has a dtype other than float64 float32 float16 int64 int32
+// uint8 bool in the machine's byte order; ValueError for more than 8 axes; MemoryError.
 Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse = {});
 
 // An array over the tensor's own memory, which it keeps alive. bf16, which NumPy lacks, becomes a

@@ -1,7 +1,5 @@
 #include <pybind11/stl.h>
 
-#include <limits>
-
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
@@ -78,6 +76,7 @@ void BindAdam(py::module_& m, const char* name) {
 }
 
 void BindScaler(py::module_& m) {
+  const amp::GradScalerOptions defaults;
   py::class_<amp::GradScaler>(m, "GradScaler", py::is_final())
       .def(py::init([](double init_scale, double growth_factor, double backoff_factor,
                        int64_t growth_interval, bool enabled, bool dynamic, double min_scale,
@@ -86,12 +85,14 @@ void BindScaler(py::module_& m) {
                                            growth_interval, enabled, dynamic, min_scale, max_scale,
                                            hysteresis, max_consecutive_skips}));
            }),
-           py::arg("init_scale") = 65536.0, py::arg("growth_factor") = 2.0,
-           py::arg("backoff_factor") = 0.5, py::arg("growth_interval") = 2000,
-           py::arg("enabled") = true, py::kw_only(), py::arg("dynamic") = true,
-           py::arg("min_scale") = 1.0,
-           py::arg("max_scale") = static_cast<double>(std::numeric_limits<float>::max()),
-           py::arg("hysteresis") = 1, py::arg("max_consecutive_skips") = 0)
+           py::arg("init_scale") = defaults.init_scale,
+           py::arg("growth_factor") = defaults.growth_factor,
+           py::arg("backoff_factor") = defaults.backoff_factor,
+           py::arg("growth_interval") = defaults.growth_interval,
+           py::arg("enabled") = defaults.enabled, py::kw_only(),
+           py::arg("dynamic") = defaults.dynamic, py::arg("min_scale") = defaults.min_scale,
+           py::arg("max_scale") = defaults.max_scale, py::arg("hysteresis") = defaults.hysteresis,
+           py::arg("max_consecutive_skips") = defaults.max_consecutive_skips)
       .def("is_enabled", &amp::GradScaler::is_enabled)
       .def("state_dict", &amp::GradScaler::state_dict)
       .def(
@@ -116,8 +117,9 @@ void BindOptimizers(py::module_& m) {
                  optim::SGD(ToList(parameters), {lr, momentum, dampening, weight_decay, nesterov,
                                                  lr_schedule, clip_norm, scaler, ToSkip(skip)}));
            }),
-           py::arg("params"), py::arg("lr") = defaults.lr, py::arg("momentum") = 0.0,
-           py::arg("dampening") = 0.0, py::arg("weight_decay") = 0.0, py::arg("nesterov") = false,
+           py::arg("params"), py::arg("lr") = defaults.lr, py::arg("momentum") = defaults.momentum,
+           py::arg("dampening") = defaults.dampening,
+           py::arg("weight_decay") = defaults.weight_decay, py::arg("nesterov") = defaults.nesterov,
            py::kw_only(), py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
            py::arg("scaler") = "", py::arg("skip") = "own");
   BindAdam<optim::Adam, optim::AdamOptions>(m, "Adam");

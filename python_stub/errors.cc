@@ -35,6 +35,10 @@ py::str Text(const std::string& text) {
   return py::reinterpret_steal<py::str>(decoded);
 }
 
+std::string TypeName(py::handle object) {
+  return py::cast<std::string>(py::type::handle_of(object).attr("__name__"));
+}
+
 void Raise(const absl::Status& status) { RaiseAs(ExceptionFor(status.code()), Message(status)); }
 
 void RaiseTypeError(const std::string& message) { RaiseAs(PyExc_TypeError, message); }

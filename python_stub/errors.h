@@ -16,6 +16,8 @@ namespace py = pybind11;
 // (OutOfRange), LookupError (NotFound), NotImplementedError (Unimplemented), MemoryError
 // (ResourceExhausted), RuntimeError (the rest). Its text is the status's message.
 [[noreturn]] void Raise(const absl::Status& status);
+// "list": for messages.
+std::string TypeName(py::handle object);
 [[noreturn]] void RaiseTypeError(const std::string& message);
 
 inline void Check(const absl::Status& status) {

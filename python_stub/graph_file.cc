@@ -1,6 +1,7 @@
 #include "halftone/python_stub/graph_file.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "halftone/graph/ir/text.h"
@@ -8,8 +9,17 @@
 namespace halftone::python {
 namespace {
 
-std::string OutputName(const ir::Output& output) {
-  return output.name.empty() ? output.value.ToString().substr(1) : output.name;
+// Names under which results are given. Errors: InvalidArgument where two values have one.
+absl::StatusOr<std::vector<std::string>> OutputNames(const ir::Graph& graph) {
+  std::vector<std::string> names;
+  std::map<std::string, ir::Value> values;
+  for (const ir::Output& output : graph.outputs()) {
+    names.push_back(ir::OutputName(output));
+    if (values.emplace(names.back(), output.value).first->second == output.value) continue;
+    return InvalidArgument("graph @", graph.name(), ": two outputs are called \"", names.back(),
+                           "\"; expected different names");
+  }
+  return names;
 }
 
 }  // namespace
@@ -20,9 +30,7 @@ absl::StatusOr<std::unique_ptr<GraphFile>> GraphFile::Create(std::unique_ptr<ir:
   file->name_ = graph->name();
   file->text_ = ir::Print(*graph);
   for (const ir::Node* input : graph->inputs()) file->input_names_.push_back(input->name());
-  for (const ir::Output& output : graph->outputs()) {
-    file->output_names_.push_back(OutputName(output));
-  }
+  HT_ASSIGN_OR_RETURN(file->output_names_, OutputNames(*graph));
   runtime::CompileOptions options;
   options.device = device;
   options.seed = seed;

@@ -10,8 +10,7 @@ namespace {
 
 nn::Value ToValue(py::handle object, const std::string& where) {
   if (!py::isinstance<nn::Value>(object)) {
-    RaiseTypeError(Concat("build() returned ", where, " of type ",
-                          py::cast<std::string>(py::type::handle_of(object).attr("__name__")),
+    RaiseTypeError(Concat("build() returned ", where, " of type ", TypeName(object),
                           "; expected Values: one, a tuple, a list or a dict of them, or None"));
   }
   return py::cast<nn::Value>(object);

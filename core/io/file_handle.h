@@ -29,6 +29,8 @@ class FileHandle {
   ~FileHandle();
 
   int fd() const { return fd_; }
+  // Leaves the descriptor to the caller.
+  int Release() { return std::exchange(fd_, -1); }
   bool is_open() const { return fd_ >= 0; }
   const std::string& path() const { return path_; }
 

@@ -3,9 +3,6 @@
 // through.
 #include "halftone/core/io/idx.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -18,27 +15,14 @@
 #include <type_traits>
 #include <utility>
 
+#include "halftone/core/io/file_handle.h"
+
 namespace halftone::io {
 namespace {
 
 // No deflate stream expands to more than 1,032 times its size.
 constexpr int64_t kMaxExpansion = 1032;
 constexpr int64_t kChunkBytes = int64_t{1} << 24;
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 struct GzClose {
   void operator()(gzFile file) const { gzclose_r(file); }
@@ -51,28 +35,11 @@ struct Source {
 };
 
 absl::StatusOr<Source> Open(const std::string& path) {
-  // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused below.
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) {
-    const int error = errno;
-    if (error == ENOENT || error == ENOTDIR) return NotFound(path, ": no such file");
-    return FailedPrecondition(path, ": cannot open: ", std::strerror(error));
-  }
-  struct stat info = {};
-  if (fstat(fd.get(), &info) != 0) {
-    return FailedPrecondition(path, ": cannot read its size: ", std::strerror(errno));
-  }
-  if (S_ISDIR(info.st_mode)) {
-    return InvalidArgument(path, ": is a directory; expected an IDX file");
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return InvalidArgument(path, ": is not a regular file; expected an IDX file");
-  }
   Source source;
-  source.size = info.st_size;
-  source.file.reset(gzdopen(fd.get(), "rb"));
+  HT_ASSIGN_OR_RETURN(FileHandle file, OpenRegularFile(path, &source.size));
+  source.file.reset(gzdopen(file.fd(), "rb"));
   if (source.file == nullptr) return ResourceExhausted(path, ": zlib has no memory to read it");
-  fd.release();
+  file.Release();
   gzbuffer(source.file.get(), 1 << 17);
   return source;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "halftone/core/io/file_replacement.h"
 #include "halftone/graph/runtime/checkpoint.h"
 
 namespace halftone::example {
@@ -36,10 +37,9 @@ absl::Status ReadNumber(const std::map<std::string, std::string>& metadata, cons
 }  // namespace
 
 absl::Status Checkpoints::CheckNew() const {
-  for (const std::string& path : {path_, path_ + ".previous"}) {
-    std::error_code error;
-    if (path_.empty() || !std::filesystem::exists(path, error))
-      continue;  // writing tells the error
+  for (const std::string& path : {path_, io::PreviousPath(path_)}) {
+    std::error_code error;  // whoever writes tells it
+    if (!std::filesystem::is_regular_file(path, error)) continue;
     return absl::AlreadyExistsError(
         Concat(path, " holds another run; expected --resume, or a new name for --checkpoint"));
   }
@@ -48,6 +48,9 @@ absl::Status Checkpoints::CheckNew() const {
 
 absl::StatusOr<Cursor> Checkpoints::Start(nn::Graph& graph, bool resume) {
   if (resume && path_.empty()) return InvalidArgument("--resume: expected --checkpoint too");
+  if (path_.empty()) return Cursor();
+  // A path that cannot be written is an error now, not after an epoch.
+  HT_RETURN_IF_ERROR(io::FileReplacement::Begin(path_).status());
   if (resume) return Resume(graph);
   HT_RETURN_IF_ERROR(CheckNew());
   return Cursor();

@@ -41,6 +41,8 @@ struct TextOptions {
 };
 
 std::string Print(const Graph& graph, const TextOptions& options = {});
+// The name of an output: its own, or that of its value, "l" for %l.
+std::string OutputName(const Output& output);
 // One node, as in Print, without a newline.
 std::string Print(const Node& node, const TextOptions& options = {});
 

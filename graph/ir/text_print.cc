@@ -201,4 +201,8 @@ std::string Print(const Node& node, const TextOptions& options) {
 
 std::string Graph::ToString() const { return Print(*this); }
 
+std::string OutputName(const Output& output) {
+  return output.name.empty() ? output.value.ToString().substr(1) : output.name;
+}
+
 }  // namespace halftone::ir

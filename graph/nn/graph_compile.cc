@@ -156,7 +156,6 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   options.device = device;
   options.seed = graph.config.seed;
   options.dump_dir = DumpDir(graph.config);
-  ++compilations;
   if (!options.dump_dir.empty()) {
     options.dump_name = Concat(name, "_", NextDumpNumber(options.dump_dir, name));
   }

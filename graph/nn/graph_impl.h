@@ -68,7 +68,6 @@ struct Graph::Impl {
   std::shared_ptr<runtime::Arena> arena = std::make_shared<runtime::Arena>();
   std::vector<std::unique_ptr<CompiledStep>> cache;  // most recently used first
   std::vector<std::string> notes;
-  int compilations = 0;
 
   // Keeps the first error, with the user's file and line. Nothing where `error` is OK.
   void Fail(Loc loc, const absl::Status& error) {

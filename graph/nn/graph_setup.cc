@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/nn/module_util.h"
 #include "halftone/optim/update_rule.h"
 
 namespace halftone::nn {
@@ -71,13 +72,7 @@ std::vector<std::pair<std::string, Parameter>> Graph::named_parameters() const {
 }
 
 optim::ParameterList Graph::parameters() const {
-  optim::ParameterList list;
-  for (const auto& named : impl_->parameters) {
-    // Tied parameters have two names and are one parameter.
-    const optim::ParameterRef& storage = named.second.storage();
-    if (std::find(list.begin(), list.end(), storage) == list.end()) list.push_back(storage);
-  }
-  return list;
+  return internal::DistinctStorages(impl_->parameters);
 }
 
 OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc) {

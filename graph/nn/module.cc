@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/op.h"
 #include "halftone/graph/nn/trace.h"
 
@@ -56,14 +57,18 @@ std::vector<std::pair<std::string, Parameter>> Module::named_buffers() const {
   return all;
 }
 
-std::vector<std::shared_ptr<runtime::VariableStorage>> Module::parameters() const {
+std::vector<std::shared_ptr<runtime::VariableStorage>> internal::DistinctStorages(
+    const std::vector<std::pair<std::string, Parameter>>& named) {
   std::vector<std::shared_ptr<runtime::VariableStorage>> all;
-  for (const auto& named : named_parameters()) {
-    // Tied parameters have two names and are one parameter.
-    const auto& storage = named.second.storage();
+  for (const auto& [name, parameter] : named) {
+    const auto& storage = parameter.storage();
     if (std::find(all.begin(), all.end(), storage) == all.end()) all.push_back(storage);
   }
   return all;
+}
+
+std::vector<std::shared_ptr<runtime::VariableStorage>> Module::parameters() const {
+  return internal::DistinctStorages(named_parameters());
 }
 
 void Module::CheckName(const std::string& name) {

@@ -1,10 +1,14 @@
-// Checks that constructors of modules share.
+// What modules and graphs share.
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "halftone/core/status.h"
+#include "halftone/graph/nn/parameter.h"
 
 namespace halftone::nn::internal {
 
@@ -15,5 +19,9 @@ struct NamedInt {
 
 // Every value at least 1. Error: InvalidArgument "Linear: in_features is -3; expected at least 1".
 absl::Status CheckPositive(const char* module, std::initializer_list<NamedInt> values);
+
+// What an optimizer takes: each once, since tied parameters have two names and are one.
+std::vector<std::shared_ptr<runtime::VariableStorage>> DistinctStorages(
+    const std::vector<std::pair<std::string, Parameter>>& named);
 
 }  // namespace halftone::nn::internal

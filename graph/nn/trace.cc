@@ -13,9 +13,9 @@ namespace {
 thread_local Trace* current_trace = nullptr;
 std::atomic<uint64_t> traces_made = 0;
 
-// Messages and dumps show "model.cc:42" wherever the tree was built.
 }  // namespace
 
+// Messages and dumps show "model.cc:42" wherever the tree was built.
 ir::SourceLocation ToSourceLocation(const Loc& loc) {
   const std::string_view path = loc.file_name();
   const size_t slash = path.find_last_of('/');

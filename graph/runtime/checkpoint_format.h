@@ -5,6 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include "halftone/core/status.h"
 
 namespace halftone::runtime {
 
@@ -29,6 +32,9 @@ inline constexpr uint64_t kMaxCheckpointHeaderBytes = uint64_t{1} << 26;
 inline constexpr uint64_t AlignCheckpointOffset(uint64_t offset) {
   return (offset + kCheckpointAlignment - 1) / kCheckpointAlignment * kCheckpointAlignment;
 }
+
+// Errors: InvalidArgument for a name (`what`: "tensor", "metadata key") that is empty or too long.
+absl::Status CheckCheckpointName(const char* what, const std::string& name);
 
 uint32_t Crc32(const void* data, size_t bytes);
 

@@ -84,7 +84,7 @@ class Reader {
 
   absl::Status CheckMetadata() {
     for (const MetadataProto& entry : header_.metadata()) {
-      HT_RETURN_IF_ERROR(CheckName("metadata key", entry.key()));
+      HT_RETURN_IF_ERROR(CheckCheckpointName("metadata key", entry.key()));
       if (!checkpoint_.metadata.emplace(entry.key(), entry.value()).second) {
         return InvalidArgument("metadata key ", Shown(entry.key()), " occurs twice");
       }
@@ -98,7 +98,7 @@ class Reader {
     for (const StoredTensorProto& stored : header_.tensors()) {
       if (stored.names().empty()) return InvalidArgument("a tensor has no name");
       for (const std::string& name : stored.names()) {
-        HT_RETURN_IF_ERROR(CheckName("tensor", name));
+        HT_RETURN_IF_ERROR(CheckCheckpointName("tensor", name));
         if (!checkpoint_.tensors.emplace(name, Tensor()).second) {
           return InvalidArgument("tensor ", Shown(name), " occurs twice");
         }
@@ -156,12 +156,6 @@ class Reader {
   }
 
   static std::string Shown(const std::string& name) { return ir::Quote(name.substr(0, 80)); }
-
-  static absl::Status CheckName(const char* what, const std::string& name) {
-    if (!name.empty() && name.size() <= ir::kMaxStringBytes) return absl::OkStatus();
-    return InvalidArgument(what, " ", Shown(name), " has ", name.size(), " bytes; expected 1 to ",
-                           ir::kMaxStringBytes);
-  }
 
   io::FileHandle& file_;
   const uint64_t size_;

@@ -18,19 +18,13 @@ bool SameTensor(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() && a.dtype() == b.dtype() && a.shape() == b.shape();
 }
 
-absl::Status CheckName(const char* what, const std::string& name) {
-  if (!name.empty() && name.size() <= ir::kMaxStringBytes) return absl::OkStatus();
-  return InvalidArgument(what, " ", ir::Quote(name.substr(0, 80)), " has ", name.size(),
-                         " bytes; expected 1 to ", ir::kMaxStringBytes);
-}
-
 // The header of `state`, offsets still missing, and its tensors in the same order.
 absl::StatusOr<CheckpointProto> Describe(const Checkpoint& checkpoint,
                                          std::vector<Tensor>& tensors) {
   CheckpointProto header;
   std::map<const void*, std::vector<int>> at_address;  // indices of tensors
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    HT_RETURN_IF_ERROR(CheckName("tensor", name));
+    HT_RETURN_IF_ERROR(CheckCheckpointName("tensor", name));
     if (!tensor.defined()) {
       return InvalidArgument("tensor ", ir::Quote(name), " is an undefined tensor");
     }
@@ -52,7 +46,7 @@ absl::StatusOr<CheckpointProto> Describe(const Checkpoint& checkpoint,
     stored.set_offset(UINT64_MAX);  // holds the place: 0 would not be stored
   }
   for (const auto& [key, value] : checkpoint.metadata) {
-    HT_RETURN_IF_ERROR(CheckName("metadata key", key));
+    HT_RETURN_IF_ERROR(CheckCheckpointName("metadata key", key));
     MetadataProto& entry = *header.add_metadata();
     entry.set_key(key);
     entry.set_value(value);
@@ -94,6 +88,12 @@ absl::Status WriteTo(io::FileReplacement& file, const CheckpointPrefix& prefix,
 }
 
 }  // namespace
+
+absl::Status CheckCheckpointName(const char* what, const std::string& name) {
+  if (!name.empty() && name.size() <= ir::kMaxStringBytes) return absl::OkStatus();
+  return InvalidArgument(what, " ", ir::Quote(name.substr(0, 80)), " has ", name.size(),
+                         " bytes; expected 1 to ", ir::kMaxStringBytes);
+}
 
 uint32_t Crc32(const void* data, size_t bytes) {
   return static_cast<uint32_t>(crc32_z(0, static_cast<const Bytef*>(data), bytes));

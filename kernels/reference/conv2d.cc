@@ -83,7 +83,7 @@ RefRun MakeConvGradBias(RefNode& node) {
   const int64_t channels = node.in(0)[1], plane = node.in(0)[2] * node.in(0)[3];
   return [=](const RefCall& call) {
     for (int64_t o = 0; o < channels; ++o) {
-      double sum = 0;
+      double sum = window.size() > 0 ? -0.0 : 0.0;  // a sum of -0 alone is -0
       for (int64_t i = 0; i < window.size(); ++i) sum += call.Load(0, o * plane + window(i));
       call.Store(0, o, sum);
     }

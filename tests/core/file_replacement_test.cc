@@ -213,6 +213,7 @@ TEST(FileReplacement, KilledWritersLeaveWholeVersions) {
     for (int i = 0; i < 100000; ++i) Replace(path, std::string(3000, fill)).IgnoreError();
     _exit(0);
   };
+  bool replaced = false;
   for (int round = 0; round < 20; ++round) {
     const pid_t writers[] = {start_writer('b'), start_writer('c')};
     usleep(3000 + 700 * round);
@@ -224,7 +225,9 @@ TEST(FileReplacement, KilledWritersLeaveWholeVersions) {
     if (found.empty()) found = Bytes(PreviousPath(path));
     ASSERT_EQ(found.size(), 3000u) << round;
     EXPECT_EQ(found, std::string(3000, found[0])) << round;
+    replaced |= found[0] != 'a';
   }
+  EXPECT_TRUE(replaced) << "no writer came through";
   ASSERT_TRUE(Replace(path, "end").ok());
   EXPECT_THAT(dir.Names(), ElementsAre("f", "f.previous"));
 }

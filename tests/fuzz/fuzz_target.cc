@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 namespace halftone::testing {
 namespace {
@@ -12,21 +13,22 @@ class ScratchFile {
  public:
   ScratchFile() {
     const char* dir = std::getenv("TMPDIR");
-    path_ = std::string(dir != nullptr ? dir : "/tmp") + "/halftone_fuzz_XXXXXX";
-    const int descriptor = mkstemp(path_.data());
-    Require(descriptor >= 0, "a temporary file");
-    close(descriptor);
+    folder_ = std::string(dir != nullptr ? dir : "/tmp") + "/halftone_fuzz_XXXXXX";
+    Require(mkdtemp(folder_.data()) != nullptr, "a temporary folder");
+    path_ = folder_ + "/file";
   }
-  ~ScratchFile() { std::remove(path_.c_str()); }
+  ~ScratchFile() { std::filesystem::remove_all(folder_); }
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  std::string folder_, path_;
 };
 
 }  // namespace
+
+int accepted = 0;
 
 void Require(bool holds, const std::string& what) {
   if (holds) return;

@@ -12,8 +12,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace halftone::testing {
 
+// Inputs that the reader took so far: a corpus of which it takes none would check nothing.
+extern int accepted;
+
 // A file of this process with the given bytes, for readers that take a path. The same path every
-// time.
+// time, in a folder that goes with the process.
 std::string FuzzFile(const std::string& bytes);
 
 // Ends the program, which is what a fuzzer counts as a find, unless `holds`.

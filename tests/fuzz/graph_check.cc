@@ -8,6 +8,7 @@
 namespace halftone::testing {
 
 void CheckGraph(const ir::Graph& graph) {
+  ++accepted;
   const absl::Status verified = ir::Verify(graph);
   Require(verified.ok(), Message(verified));
   const std::string text = ir::Print(graph, ir::TextOptions::Lossless());

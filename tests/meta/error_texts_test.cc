@@ -21,7 +21,6 @@ struct Exempt {
 
 // Texts that no test can have. One that a test has, or no source, must go.
 const Exempt kExempt[] = {
-    {"cannot read its size", "fstat of an open file fails only with the hardware"},
     {"zlib has no memory to read it", "of a few kilobytes"},
     {"cannot read", "reading a regular file fails only with the hardware"},
     {"became shorter while it was read", "by another process, within microseconds"},

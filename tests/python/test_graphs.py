@@ -237,6 +237,8 @@ def test_graph_files_refuse(tmp_path: Path) -> None:
         halftone.parse_graph("nonsense")
     with pytest.raises(ValueError, match='device is "gpu"; expected cpu, reference'):
         halftone.parse_graph(TEXT, device="gpu")
+    with pytest.raises(ValueError, match='two outputs are called "y"; expected different names'):
+        halftone.parse_graph("graph @g(%x: f32[2]) {\n  %y = neg(%x)\n  return %y, y=%x\n}\n")
     graph = halftone.parse_graph(TEXT)
     with pytest.raises(ValueError, match=r'input "x" is missing; expected f32\[2,3\]'):
         graph.run({})

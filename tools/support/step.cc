@@ -4,6 +4,7 @@
 #include <map>
 
 #include "halftone/graph/ir/number_text.h"
+#include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/pipeline.h"
@@ -24,11 +25,6 @@ ir::Value FindNodeValue(const ir::Graph& graph, const std::string& name) {
   const ir::Node* node = graph.FindNode(name.substr(0, hash));
   if (node == nullptr || index < 0 || index >= node->num_outputs()) return {};
   return node->output(static_cast<int>(index));
-}
-
-// "l" for the output that is %l.
-std::string NameOf(const ir::Output& output) {
-  return output.name.empty() ? output.value.ToString().substr(1) : output.name;
 }
 
 }  // namespace
@@ -67,7 +63,8 @@ absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
   FetchedGraph fetched;
   HT_ASSIGN_OR_RETURN(fetched.lowered, Lower(graph, device, dump_dir, &fetched.notes));
   if (names.empty()) {
-    for (const ir::Output& output : graph.outputs()) fetched.names.push_back(NameOf(output));
+    for (const ir::Output& output : graph.outputs())
+      fetched.names.push_back(ir::OutputName(output));
     return fetched;
   }
   fetched.names = names;
