@@ -30,17 +30,22 @@ class FoldConstants : public Pass {
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
     if (context.evaluator == nullptr) return false;
     std::vector<ir::Node*> folded;
-    // A short file may ask for many large results: what is over the bound is left to the run.
-    int64_t bytes_left = kMaxFoldedBytes;
     for (ir::Node* node : Snapshot(graph)) {
       if (!CanFold(*node)) continue;
-      for (int i = 0; i < node->num_outputs(); ++i) bytes_left -= node->output_type(i).num_bytes();
-      if (bytes_left < 0) break;
+      // A short file may ask for many large results: what is over the bound is left to the run.
+      // Small ones are paid for by the length of the file.
+      int64_t bytes = 0;
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        const ir::ValueType& type = node->output_type(i);
+        if (type.num_elements() > kMaxFoldedElements) bytes += type.num_bytes();
+      }
+      if (bytes > kMaxFoldedBytes - context.folded_bytes) continue;
       std::vector<Tensor> inputs;
       for (ir::Value v : node->inputs()) inputs.push_back(*ConstantValue(v));
       absl::StatusOr<std::vector<Tensor>> results = context.evaluator->Evaluate(*node, inputs);
       if (results.status().code() == absl::StatusCode::kUnimplemented) continue;
       if (!results.ok()) return Annotate(results.status(), node->Label() + ": ");
+      context.folded_bytes += bytes;
       ir::Builder b = BuilderLike(*node, name());
       for (int i = 0; i < node->num_outputs(); ++i) {
         b.NameNext(node->name());

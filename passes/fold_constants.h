@@ -8,7 +8,7 @@
 // Guarantees:  each result is what the reference kernel gives, of the same type.
 // Never:       folds random ops, side effects, markers, ops that may fault at run time, or a node
 //              whose result has more than kMaxFoldedElements elements and more than its largest
-//              operand.
+//              operand, or would bring all such results over kMaxFoldedBytes.
 // Order:       before simplify and eliminate-common-subexpressions, which see the results.
 // Stats:       "folded".
 #pragma once
@@ -21,7 +21,8 @@ namespace halftone::passes {
 
 // A folded broadcast would trade a few instructions for memory.
 inline constexpr int64_t kMaxFoldedElements = 1024;
-// Of all results of one run of the pass together.
+// Of all results with more elements than that, of one compilation together
+// (PassContext::folded_bytes).
 inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 26;
 
 std::unique_ptr<Pass> MakeFoldConstants();

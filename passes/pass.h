@@ -15,6 +15,7 @@ struct PassContext {
   const ir::Evaluator* evaluator = nullptr;  // null: nothing is folded
   std::map<std::string, int64_t>
       stats;                       // counters of the pass that runs now: "casts_inserted" -> 3
+  int64_t folded_bytes = 0;        // by fold-constants; kept over all passes
   std::vector<std::string> notes;  // for the user: range lint, dropped scaler; kept over all passes
 };
 

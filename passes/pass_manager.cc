@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "halftone/core/check.h"
 #include "halftone/graph/ir/text.h"
@@ -12,6 +13,9 @@
 
 namespace halftone::passes {
 namespace {
+
+// Every text of a graph begins so.
+constexpr std::string_view kDumpStart = "graph @";
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -31,6 +35,14 @@ void PassManager::AddGroup(std::string name, std::vector<std::unique_ptr<Pass>> 
   groups_.push_back({std::move(name), std::move(passes), max_rounds, true});
 }
 
+bool IsDumpName(const std::string& file_name) {
+  const size_t digits = std::min(file_name.find_first_not_of("0123456789"), file_name.size());
+  // As "%02d_" writes numbers.
+  const bool number = digits == 2 || (digits > 2 && file_name[0] != '0');
+  return number && file_name.size() > digits + 5 && file_name[digits] == '_' &&
+         file_name.ends_with(".txt");
+}
+
 absl::Status PassManager::Run(ir::Graph& graph, PassContext& context) {
   HT_CHECK(context.target != nullptr, "passes need a target");
   runs_.clear();
@@ -40,7 +52,7 @@ absl::Status PassManager::Run(ir::Graph& graph, PassContext& context) {
   if (options_.verify) {
     HT_RETURN_IF_ERROR(Annotate(ir::Verify(graph), "graph before the first pass: "));
   }
-  RemoveOldDumps();
+  HT_RETURN_IF_ERROR(RemoveOldDumps());
   HT_RETURN_IF_ERROR(Dump(graph, "input"));
   for (size_t i = 0; i < groups; ++i) HT_RETURN_IF_ERROR(RunGroup(groups_[i], graph, context));
   return absl::OkStatus();
@@ -119,20 +131,26 @@ bool PassManager::Selected(const std::string& pass) const {
   return named != filter_excludes_;
 }
 
-// What a run before left in the folder would be taken for this one's: "07_simplify.txt".
-void PassManager::RemoveOldDumps() const {
-  if (options_.dump_dir.empty()) return;
+// What an earlier run left in the folder would be taken for this one's. A file of the user's that
+// has such a name but no graph stays.
+absl::Status PassManager::RemoveOldDumps() const {
+  if (options_.dump_dir.empty()) return absl::OkStatus();
+  namespace fs = std::filesystem;
+  std::vector<fs::path> old;
   std::error_code error;
-  std::vector<std::filesystem::path> old;
-  for (const auto& entry : std::filesystem::directory_iterator(options_.dump_dir, error)) {
-    const std::string name = entry.path().filename().string();
-    const size_t digits = name.find_first_not_of("0123456789");
-    if (digits != std::string::npos && digits >= 2 && name[digits] == '_' &&
-        entry.path().extension() == ".txt" && entry.is_regular_file(error)) {
-      old.push_back(entry.path());
+  for (fs::directory_iterator it(options_.dump_dir, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!IsDumpName(it->path().filename().string())) continue;
+    std::string start(kDumpStart.size(), '\0');
+    std::ifstream(it->path()).read(start.data(), static_cast<std::streamsize>(start.size()));
+    if (start == kDumpStart) old.push_back(it->path());
+  }
+  for (const fs::path& path : old) {
+    if (!fs::remove(path, error)) {
+      return absl::UnavailableError(Concat("cannot remove ", path.string(), " of an earlier run"));
     }
   }
-  for (const auto& path : old) std::filesystem::remove(path, error);
+  return absl::OkStatus();
 }
 
 absl::Status PassManager::Dump(const ir::Graph& graph, const std::string& what) {

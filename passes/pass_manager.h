@@ -9,10 +9,13 @@
 
 namespace halftone::passes {
 
+// Whether a file in PassManagerOptions::dump_dir has the name of a dump: "07_simplify.txt".
+bool IsDumpName(const std::string& file_name);
+
 struct PassManagerOptions {
   // Where to write the graph before the first pass and after each that changed it: 00_input.txt,
-  // 01_insert-amp-casts.txt, ... The folder is made; files of an earlier run with these names are
-  // overwritten. Empty: nowhere.
+  // 01_insert-amp-casts.txt, ... The folder is made; such files of an earlier run are removed.
+  // Empty: nowhere.
   std::string dump_dir;
   // Verify the graph before the first pass and after each that changed it.
   bool verify = true;
@@ -75,7 +78,7 @@ class PassManager {
   bool Selected(const std::string& pass) const;
   absl::Status RunGroup(const Group& group, ir::Graph& graph, PassContext& context);
   absl::StatusOr<bool> RunPass(Pass& pass, int round, ir::Graph& graph, PassContext& context);
-  void RemoveOldDumps() const;
+  absl::Status RemoveOldDumps() const;
   absl::Status Dump(const ir::Graph& graph, const std::string& what);
 
   const PassManagerOptions options_;

@@ -18,4 +18,16 @@ Result Start(const std::string& program, const std::string& arguments);
 // Whether either stream has `text`.
 bool Has(const Result& run, const std::string& text);
 
+// A step that no pass has seen: a linear layer in bf16, its loss and optimizer.
+inline constexpr char kTrainingStep[] =
+    "graph @step(%x: f32[8,4], %t: i64[8]) {\n"
+    "  %w = variable \"fc.weight\" : f32[3,4]\n"
+    "  %y = linear(%x, %w)\n"
+    "  %l, %s = cross_entropy(%y, %t)\n"
+    "  backward(%l)\n"
+    "  amp() {dtype=bf16}\n"
+    "  %n, %a = optimizer() {params=[\"fc.weight\"], rule=\"sgd\"}\n"
+    "  return loss=%l\n"
+    "}\n";
+
 }  // namespace halftone::testing

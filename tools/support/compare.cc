@@ -7,17 +7,13 @@
 #include <map>
 
 #include "halftone/kernels/reference_evaluator.h"
+#include "halftone/passes/rewrite.h"
 #include "halftone/tools/support/table.h"
 
 namespace halftone::tools {
 namespace {
 
 using Values = std::map<std::pair<int64_t, int>, Tensor>;  // by node id and output
-
-bool IsSource(const ir::Node& node) {
-  const std::string& op = node.op().name;
-  return op == "input" || op == "variable" || op == "constant";
-}
 
 absl::StatusOr<std::vector<Tensor>> Evaluate(const ir::Node& node, const Values& values,
                                              uint64_t run_count) {
@@ -81,7 +77,7 @@ absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const 
   std::unique_ptr<ir::Graph> graph = lowered.Clone();
   graph->outputs().clear();
   for (const auto& node : graph->nodes()) {
-    if (IsSource(*node)) continue;
+    if (passes::IsSource(*node)) continue;
     for (int i = 0; i < node->num_outputs(); ++i) graph->outputs().push_back({"", node->output(i)});
   }
   HT_ASSIGN_OR_RETURN(Step step, Step::Create(std::move(graph), device, seed, store));
@@ -98,7 +94,7 @@ absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const 
   for (const auto& s : step.executable().steps()) kernels[s.node->id()] = s.kernel->name();
   Comparison comparison;
   for (const auto& node : compiled.nodes()) {
-    if (IsSource(*node) || node->num_outputs() == 0) continue;
+    if (passes::IsSource(*node) || node->num_outputs() == 0) continue;
     HT_ASSIGN_OR_RETURN(const std::vector<Tensor> end_to_end, Evaluate(*node, want, run_count));
     HT_ASSIGN_OR_RETURN(const std::vector<Tensor> own, Evaluate(*node, got, run_count));
     for (int i = 0; i < node->num_outputs(); ++i) {

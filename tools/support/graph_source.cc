@@ -13,14 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-// Whether `name` is "00_input.txt": digits, '_', a pass, ".txt".
-bool IsDumpName(const std::string& name) {
-  const auto end = std::find_if_not(name.begin(), name.end(), IsDigit);
-  return end != name.begin() && end != name.end() && *end == '_' && name.ends_with(".txt");
-}
-
 std::string PassOf(const fs::path& file) {
   const std::string stem = file.stem().string();
   return stem.substr(stem.find('_') + 1);
@@ -37,7 +29,7 @@ absl::StatusOr<Folder> List(const fs::path& path) {
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
     if (it->is_directory(ignored)) folder.folders.push_back(it->path());
-    if (IsDumpName(it->path().filename().string())) folder.dumps.push_back(it->path());
+    if (passes::IsDumpName(it->path().filename().string())) folder.dumps.push_back(it->path());
   }
   if (error) {
     return FailedPrecondition(path.string(), ": cannot be listed: ", error.message());

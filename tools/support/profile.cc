@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "halftone/tools/support/json_text.h"
 #include "halftone/tools/support/table.h"
 
 namespace halftone::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -87,8 +85,7 @@ std::string Profiler::TraceJson() const {
     events.push_back(std::move(json));
   }
   const Json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
-  // Names come from files and need not be UTF-8.
-  return trace.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Dump(trace);
 }
 
 std::string Profiler::Table() const {

@@ -25,7 +25,7 @@ absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir:
   const auto count = checkpoint.tensors.find(kRunCount);
   if (count != checkpoint.tensors.end()) {
     const Tensor& value = count->second;
-    if (value.dtype() != DType::kI64 || value.num_elements() != 1) {
+    if (value.dtype() != DType::kI64 || value.shape() != Shape{}) {
       return InvalidArgument(path, ": \"", kRunCount, "\" is ", value.TypeString(),
                              ", expected i64[]");
     }
