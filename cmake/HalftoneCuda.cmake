@@ -1,9 +1,16 @@
-# halftone_cuda from kernels/cuda/*.cu, when there are any and nvcc is found.
+# CUDA, in one of two forms of the same sources, kernels/cuda/*.cc and *.cu:
+#   real      halftone_cuda_kernels by nvcc and g++, and the module libhalftone_cuda.so that programs
+#             open at their first Device::Cuda. AUTO does without where there is no toolkit.
+#   EMULATED  as ordinary C++, with the device of tests/cuda_emulation in place of NVIDIA's libraries;
+#             linked into every program.
 # A macro, not a function: enable_language must run at the top scope.
 macro(halftone_cuda_layer)
-  file(GLOB halftone_cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
-  if(NOT halftone_cuda_sources)
-    message(STATUS "Halftone: CUDA not built (no kernels/cuda/*.cu)")
+  set(HALFTONE_HAS_CUDA OFF)
+  set(HALFTONE_CUDA_EMULATED OFF)
+  if(HALFTONE_CUDA STREQUAL "EMULATED")
+    find_package(CUDAToolkit REQUIRED)
+    set(HALFTONE_CUDA_EMULATED ON)
+    _halftone_cuda_kernels()
   elseif(HALFTONE_CUDA STREQUAL "ON" OR HALFTONE_CUDA STREQUAL "AUTO")
     include(CheckLanguage)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
@@ -16,8 +23,9 @@ macro(halftone_cuda_layer)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
       set(CMAKE_CUDA_STANDARD 20)
-      add_library(halftone_cuda STATIC ${halftone_cuda_sources})
-      target_link_libraries(halftone_cuda PUBLIC halftone_kernels)
+      find_package(CUDAToolkit REQUIRED)
+      set(HALFTONE_HAS_CUDA ON)
+      _halftone_cuda_kernels()
       message(STATUS "Halftone: CUDA for ${CMAKE_CUDA_ARCHITECTURES}")
     elseif(HALFTONE_CUDA STREQUAL "ON")
       message(FATAL_ERROR "HALFTONE_CUDA=ON, but no CUDA compiler was found (nvcc, CUDACXX)")
@@ -28,3 +36,40 @@ macro(halftone_cuda_layer)
     message(STATUS "Halftone: CUDA not built (HALFTONE_CUDA=${HALFTONE_CUDA})")
   endif()
 endmacro()
+
+function(_halftone_cuda_kernels)
+  file(GLOB device_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
+  file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cc)
+  halftone_cuda_kernel_list(kernel_list)
+  add_library(halftone_cuda_kernels STATIC ${device_sources} ${host_sources} ${kernel_list})
+  target_link_libraries(halftone_cuda_kernels PUBLIC halftone_kernels)
+  target_include_directories(halftone_cuda_kernels SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  if(HALFTONE_CUDA_EMULATED)
+    set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX)
+    target_compile_definitions(halftone_cuda_kernels PUBLIC HALFTONE_CUDA_EMULATED)
+    target_compile_options(halftone_cuda_kernels PRIVATE
+                           $<$<CXX_COMPILER_ID:GNU>:-Wno-unknown-pragmas>)
+    file(GLOB emulation CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda_emulation/*.cc)
+    add_library(halftone_cuda_emulation STATIC ${emulation})
+    target_include_directories(halftone_cuda_emulation SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+    target_compile_definitions(halftone_cuda_emulation PUBLIC HALFTONE_CUDA_EMULATED)
+    if(HALFTONE_SANITIZE MATCHES "thread")
+      # Kernels are instrumented; the device that runs them is not part of what is checked.
+      target_compile_definitions(halftone_cuda_emulation PRIVATE HT_EMULATION_TSAN)
+      target_compile_options(halftone_cuda_emulation PRIVATE -fno-sanitize=thread)
+    endif()
+    target_link_libraries(halftone_cuda_kernels PUBLIC halftone_cuda_emulation)
+  else()
+    target_compile_options(halftone_cuda_kernels PRIVATE
+      $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warn-on-local-memory-usage>)
+    if(HALFTONE_WERROR)
+      target_compile_options(halftone_cuda_kernels PRIVATE
+                             $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
+    endif()
+    # cuDNN has no package file of its own; it lies beside the toolkit or in the system's folders.
+    find_library(HALFTONE_CUDNN cudnn HINTS ${CUDAToolkit_LIBRARY_DIR}/../lib
+                 ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
+    target_link_libraries(halftone_cuda_kernels PUBLIC CUDA::cudart CUDA::cublasLt
+                          ${HALFTONE_CUDNN})
+  endif()
+endfunction()

@@ -60,6 +60,17 @@ function(halftone_kernel_list out)
   set(${out} ${file} PARENT_SCOPE)
 endfunction()
 
+# Every kernels/cuda/<stem>.cc defines void halftone::kernels::Register_cuda_<stem>(KernelRegistry&).
+# A list of its own: the CUDA kernels are registered when a program opens the module that holds them.
+function(halftone_cuda_kernel_list out)
+  _halftone_stems(stems kernels/cuda)
+  list(TRANSFORM stems PREPEND Register_cuda_)
+  set(file ${HALFTONE_GENERATED_DIR}/halftone_cuda_kernel_list.cc)
+  _halftone_list(${file} halftone::kernels halftone::kernels KernelRegistry
+                 RegisterCudaKernels ${stems})
+  set(${out} ${file} PARENT_SCOPE)
+endfunction()
+
 # Every tests/op_cases/<family>.cc defines
 # void halftone::testing::AddCases_<family>(std::vector<OpCase>&); the list defines AllOpCases().
 function(halftone_op_case_list out)

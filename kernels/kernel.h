@@ -12,6 +12,7 @@
 #include "halftone/core/device.h"
 #include "halftone/core/status.h"
 #include "halftone/graph/ir/graph.h"
+#include "halftone/kernels/device_run_state.h"
 
 namespace halftone::kernels {
 
@@ -27,6 +28,11 @@ struct Fault {
 struct RunState {
   uint64_t run_count = 0;  // counter of random ops; always advances
   Fault fault;
+  // Accelerators only. Kernels put their work on `stream` (a cudaStream_t) and do not wait for it;
+  // the first that cannot says why in `error`.
+  void* stream = nullptr;
+  DeviceRunState* device = nullptr;
+  absl::Status error = absl::OkStatus();
 };
 
 struct KernelArgs {
@@ -35,6 +41,7 @@ struct KernelArgs {
                               // nothing overlaps
   void* workspace;            // workspace_bytes(), 64-byte aligned, contents undefined; null if 0
   RunState* state;
+  int64_t fault_id = 0;  // what a kernel on an accelerator names itself in DeviceRunState; from 1
 };
 
 // Built for exact shapes, dtypes and layouts. Run looks nothing up and takes no lock; outside
@@ -47,10 +54,15 @@ class Kernel {
   // "cpu:onednn:matmul"; with the library's implementation where it has one: "brgemm:avx512_core".
   const std::string& name() const { return name_; }
   const std::string& implementation() const { return implementation_; }
+  // On an accelerator the kernels behind a faulting one run on. Those for which this is true leave
+  // an output that lies over its input untouched once the step has a fault, so only they may write
+  // variables in place.
+  bool keeps_state_on_fault() const { return keeps_state_on_fault_; }
 
  protected:
   size_t workspace_bytes_ = 0;
   std::string implementation_;
+  bool keeps_state_on_fault_ = false;
 
  private:
   friend class KernelRegistry;

@@ -1,0 +1,18 @@
+#include <string>
+
+#include "halftone/kernels/cuda/cuda_status.h"
+
+namespace halftone::cuda {
+
+absl::Status ToStatus(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  // Of a whole call, its name.
+  const std::string_view text(call);
+  const std::string name(text.substr(0, text.find('(')));
+  const std::string message =
+      Concat(name, ": ", cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
+  if (error == cudaErrorMemoryAllocation) return ResourceExhausted(message);
+  return Internal(message);
+}
+
+}  // namespace halftone::cuda
