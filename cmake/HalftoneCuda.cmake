@@ -61,7 +61,9 @@ function(_halftone_cuda_kernels)
     target_link_libraries(halftone_cuda_kernels PUBLIC halftone_cuda_emulation)
   else()
     target_compile_options(halftone_cuda_kernels PRIVATE
-      $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warn-on-local-memory-usage>)
+      $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warn-on-local-memory-usage>
+      # As -ffp-contract=off: an elementwise formula gives the CPU's bits.
+      $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
     if(HALFTONE_WERROR)
       target_compile_options(halftone_cuda_kernels PRIVATE
                              $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct KernelArgs {
   void* workspace;            // workspace_bytes(), 64-byte aligned, contents undefined; null if 0
   RunState* state;
   int64_t fault_id = 0;  // what a kernel on an accelerator names itself in DeviceRunState; from 1
+  void* const* copies = nullptr;  // GroupMember::copy: one per member, null where it has none
 };
 
 // Built for exact shapes, dtypes and layouts. Run looks nothing up and takes no lock; outside
@@ -69,6 +71,14 @@ class Kernel {
   std::string name_;
 };
 
+// One node of a multi-tensor kernel.
+struct GroupMember {
+  const ir::Node* node;
+  // Dtype of a copy of output 0 that is written in the same pass, rounded once: the 16-bit weights
+  // of the next step.
+  std::optional<DType> copy;
+};
+
 // Candidates are tried in this order.
 enum class KernelTier : uint8_t { kFusedLibrary, kLibrary, kNative, kReference };
 
@@ -82,6 +92,12 @@ struct KernelCandidate {
   // OK, or Unimplemented with the reason: "needs channels-last", "library gives only ref:any".
   std::function<absl::Status(const ir::Node&)> supports;
   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create;
+  // Multi-tensor, accelerators only: whether two supported nodes may share a kernel, and that
+  // kernel. Its arguments are the inputs of all members one after the other, their outputs
+  // likewise, and the copies. Empty: one kernel a node.
+  std::function<bool(const ir::Node&, const ir::Node&)> can_group;
+  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const std::vector<GroupMember>&)>
+      create_group;
 };
 
 class KernelRegistry {
