@@ -1,0 +1,39 @@
+// Choosing the fastest of several ways to do the same by trying them on the device.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+
+#include "halftone/core/status.h"
+
+namespace halftone::cuda {
+
+// False if HALFTONE_AUTOTUNE is "0": libraries' first choices are taken unmeasured, so that two
+// devices of one kind surely run the same kernels.
+bool AutotuneEnabled();
+
+// The index of the fastest of `count` candidates (count >= 1) by the least of several measurements
+// with events. `run` puts one execution of a candidate on the stream; a candidate that fails is
+// passed over. Allocates a stream and waits for it: for use when a kernel is made, never in Launch.
+// Errors: Internal if no candidate runs; those of the CUDA runtime.
+absl::StatusOr<int> FindFastest(int count,
+                                const std::function<absl::Status(int, cudaStream_t)>& run);
+
+// Device memory for FindFastest, cleared to zero, 256-byte aligned, freed with this object.
+class ScratchMemory {
+ public:
+  // Error: ResourceExhausted.
+  static absl::StatusOr<ScratchMemory> Allocate(size_t bytes);
+  ScratchMemory(ScratchMemory&& other) noexcept;
+  ScratchMemory& operator=(ScratchMemory&&) = delete;
+  ~ScratchMemory();
+  void* data() const { return data_; }  // null if of no bytes
+
+ private:
+  explicit ScratchMemory(void* data) : data_(data) {}
+  void* data_;
+};
+
+}  // namespace halftone::cuda
