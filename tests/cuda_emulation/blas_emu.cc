@@ -6,8 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include "halftone/tests/cuda_emulation/engine.h"
-namespace halftone::emulation { void StreamWork(cudaStream_t s, std::function<void()> f); }
+#include "halftone/tests/cuda_emulation/library_work.h"
 namespace {
 struct Layout { cudaDataType type; std::uint64_t rows, cols; std::int64_t ld; std::int32_t order = CUBLASLT_ORDER_COL, batch = 1; std::int64_t stride = 0; };
 struct Desc { cublasComputeType_t compute; cudaDataType scale; cublasOperation_t ta = CUBLAS_OP_N, tb = CUBLAS_OP_N; cublasLtEpilogue_t ep = CUBLASLT_EPILOGUE_DEFAULT; const void* bias = nullptr; cudaDataType bias_type = cudaDataType(-1); };

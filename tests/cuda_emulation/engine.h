@@ -1,62 +1,101 @@
-// engine.h - runs a grid: blocks one after another, the threads of a block as fibers.
+// The engine: one grid at a time, its blocks one after another, the threads of a block as fibers.
+// This is its state, which block_engine.cc, block_barrier.cc and warp.cc share.
+//
+// 1. A thread runs on the stack of the thread before it until one has to wait, so that kernels
+//    without barriers run as a plain loop.
+// 2. A thread that waits is at the block's barrier or in a collective of its warp. Whoever arrives
+//    last makes all of them ready.
+// 3. A mistake of the kernel ends the grid: Fail leaves the fiber for good, the host reports.
 #pragma once
+
 #include <cuda_runtime_api.h>
-#include <vector_types.h>
-#include <cstddef>
+
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
+
+#include "halftone/tests/cuda_emulation/control.h"
+#include "halftone/tests/cuda_emulation/device_hooks.h"
+#include "halftone/tests/cuda_emulation/fiber.h"
+#include "halftone/tests/cuda_emulation/race_detector.h"
+#include "halftone/tests/cuda_emulation/ready_set.h"
+#include "halftone/tests/cuda_emulation/shared_arena.h"
 
 namespace halftone::emulation {
-enum class BarOp : std::uint8_t { kPlain, kOr, kAnd, kCount };
-enum class WarpOp : std::uint8_t { kSync, kBallot, kShuffle };
-int BlockBarrier(BarOp op, int pred, int line);
-std::uint64_t WarpCollective(WarpOp op, unsigned mask, std::uint64_t value, int src_lane);
-unsigned ActiveMask();
-int LaneId();
-void CheckAtomic(const void* p, std::size_t bytes);
-void* DynamicShared();
-extern std::uint64_t g_block_serial;  // changes with every block
 
-struct SharedVar {  // one HT_SHARED variable; storage is anew and poisoned for every block
-  std::size_t size, align;
-  const char* name;
-  std::uint64_t serial = 0;
-  void* where = nullptr;
-  void* Resolve() { return serial == g_block_serial ? where : Place(); }
-  void* Place();
+inline constexpr int kLanes = 32;
+inline constexpr int kMaxWarps = kMaxThreads / kLanes;
+
+enum class ThreadState : uint8_t { kNew, kReady, kAtBarrier, kInWarp, kDone };
+
+struct Thread {
+  Fiber* fiber;
+  uint3 index;
+  ThreadState state;
+  // At the block's barrier.
+  int predicate, line, barrier_result;
+  // In a collective of its warp.
+  uint64_t value, warp_result;
+  unsigned mask;
+  int source;
+  WarpKind kind;
 };
 
-struct LaunchInfo {
+struct Engine {
+  // The grid.
+  const std::function<void()>* kernel = nullptr;
+  int num_threads = 0;  // of a block
+  size_t dynamic_bytes = 0, shared_limit = 0;
+  ThreadOrder order = ThreadOrder::kForward;
+  Random random;
+  std::string failure;    // empty: none
+  Statistics statistics;  // of the grid
+
+  // The block.
+  uint64_t block_serial = 0;  // over all grids
+  Thread threads[kMaxThreads];
+  int start_order[kMaxThreads];
+  int num_started = 0, num_done = 0, num_at_barrier = 0;
+  int current = -1;
+  ReadySet ready;
+  BarrierKind barrier_kind = BarrierKind::kPlain;
+  unsigned lanes_waiting[kMaxWarps], lanes_live[kMaxWarps];
+  size_t static_bytes = 0;
+  void* dynamic_shared = nullptr;
+  SharedArena shared;
+
+  // Stacks.
+  Fiber host;
+  Fiber* running = nullptr;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber*> free_fibers;
+  RaceDetector races;
+};
+Engine& GetEngine();
+
+// Ends the grid with this failure; from within a thread only.
+[[noreturn, gnu::format(printf, 1, 2)]] void Fail(const char* format, ...);
+void MakeReady(Engine& e, int thread);
+// The current thread waits; returns when it was made ready and it is its turn.
+void WaitForTurn(Engine& e);
+// Makes the threads at the barrier ready: all that have not exited are there.
+void ReleaseBarrier(Engine& e);
+// Carries out the collective of this mask if all its lanes that have not exited are there.
+void TryWarp(Engine& e, int warp, unsigned mask);
+
+struct Grid {
   dim3 grid, block;
-  std::size_t smem;
-  cudaStream_t stream;
-  const void* kernel;
-  std::size_t param_bytes;
-  const char* bad_pointer = nullptr;
+  size_t dynamic_bytes;
+  size_t shared_limit;  // static and dynamic
+  ThreadOrder order;
+  uint64_t seed;
 };
-void NotePointer(LaunchInfo& info, const void* p, int index);  // complains of a pointer that is no device memory
-cudaError_t Launch(const LaunchInfo& info, std::function<void()> thread);  // validates, then queues or runs
-cudaError_t LaunchCustom(const LaunchInfo& info, std::function<std::string()> grid);  // grid returns what went wrong, or nothing
-bool RunGridChecked(const LaunchInfo& info, const std::function<void()>& thread);
-const char* LastFailure();
+// Runs all threads. Returns what went wrong, or nothing. Adds to `statistics`.
+std::string RunGrid(const Grid& grid, const std::function<void()>& kernel, Statistics& statistics);
 
-enum class Order { kForward, kReverse, kRandom };
-struct Options {
-  Order order = Order::kForward;
-  std::uint64_t seed = 1;
-  bool lazy_streams = false;   // work waits in its stream until something synchronises
-  bool protect = true;         // host access to device memory faults
-  bool strict_barriers = true; // __syncthreads must be reached by every thread, from one call site
-};
-Options& Opt();
-struct Stats { std::uint64_t threads = 0, switches = 0, blocks = 0, launches = 0, fibers_started = 0; };
-Stats& GetStats();
-[[noreturn]] void Fail(const char* fmt, ...);  // throws halftone::emulation::DeviceFault on host stack or records it from a fiber
-struct DeviceFault { char text[512]; };
+// Where device code is, for reports: "block (0,0,0), thread (3,0,0)". Empty: the host runs.
+std::string RunningThread();
 
-// device memory (memory.cpp)
-bool IsDevicePointer(const void* p);
-void DeviceAccessBegin();  // device code or a copy is about to run
-void DeviceAccessEnd();
 }  // namespace halftone::emulation

@@ -1,0 +1,280 @@
+// Blocks, and the turns of their threads.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "halftone/tests/cuda_emulation/engine.h"
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace halftone::emulation {
+namespace {
+
+void ThreadMain();
+
+Fiber* NewFiber(Engine& e) {
+  e.fibers.push_back(std::make_unique<Fiber>());
+  e.fibers.back()->Create(ThreadMain, static_cast<int>(e.fibers.size()));
+  return e.fibers.back().get();
+}
+
+// For the next thread to start.
+Fiber* FreeFiber(Engine& e) {
+  ++e.statistics.fibers;
+  // One stack a thread: a stack that changes hands would look like a race.
+  if (kThreadSanitizer) {
+    return e.fibers[e.races.set() * kMaxThreads + e.start_order[e.num_started]].get();
+  }
+  if (e.free_fibers.empty()) return NewFiber(e);
+  Fiber* fiber = e.free_fibers.back();
+  e.free_fibers.pop_back();
+  return fiber;
+}
+
+void SwitchTo(Engine& e, Fiber& to) {
+  Fiber* from = std::exchange(e.running, &to);
+  if (from != &to) Fiber::Switch(*from, to);
+}
+
+void SetCurrent(Engine& e, int thread) {
+  e.current = thread;
+  threadIdx = e.threads[thread].index;
+  e.races.EnterThread(thread);
+}
+
+void ThreadEnds(Engine& e, int thread) {
+  e.threads[thread].state = ThreadState::kDone;
+  ++e.num_done;
+  const int warp = thread / kLanes;
+  e.lanes_live[warp] &= ~(1u << thread % kLanes);
+  if (e.lanes_waiting[warp] != 0) {
+    TryWarp(e, warp, e.threads[warp * kLanes + __builtin_ctz(e.lanes_waiting[warp])].mask);
+  }
+  if (e.num_at_barrier != 0 && e.num_at_barrier == e.num_threads - e.num_done) ReleaseBarrier(e);
+}
+
+// What every fiber runs, over and over: threads that have not started.
+void ThreadMain() {
+  Fiber::Started();
+  Engine& e = GetEngine();
+  Fiber* const self = e.running;
+  for (;;) {
+    while (e.num_started < e.num_threads) {
+      const int thread = e.start_order[e.num_started++];
+      e.threads[thread].fiber = self;
+      SetCurrent(e, thread);
+      e.races.ThreadBegins();
+      (*e.kernel)();
+      e.races.ThreadEnds();
+      ThreadEnds(e, thread);
+      if (kThreadSanitizer || !e.ready.empty()) break;
+    }
+    if (!kThreadSanitizer) e.free_fibers.push_back(self);
+    const int next = e.ready.Take(e.order, e.current, e.random);
+    if (next >= 0) {
+      SetCurrent(e, next);
+      SwitchTo(e, *e.threads[next].fiber);
+    } else {
+      SwitchTo(e, e.host);
+    }
+  }
+}
+
+void BeginBlock(Engine& e, uint64_t number) {
+  ++e.block_serial;
+  ++e.statistics.blocks;
+  e.num_started = e.num_done = e.num_at_barrier = 0;
+  e.current = -1;
+  e.ready.Clear();
+  for (int t = 0; t < e.num_threads; ++t) e.threads[t].state = ThreadState::kNew;
+  for (int warp = 0; warp < kMaxWarps; ++warp) {
+    e.lanes_waiting[warp] = 0;
+    const int lanes = std::clamp(e.num_threads - warp * kLanes, 0, kLanes);
+    e.lanes_live[warp] = lanes == kLanes ? ~0u : (1u << lanes) - 1;
+  }
+  if (e.order == ThreadOrder::kRandom) {
+    for (int i = e.num_threads - 1; i > 0; --i) {
+      std::swap(e.start_order[i], e.start_order[e.random.Below(static_cast<uint64_t>(i) + 1)]);
+    }
+  }
+  e.shared.BeginBlock(e.shared_limit);
+  e.static_bytes = 0;
+  e.dynamic_shared = nullptr;
+  e.races.BeginBlock(number);
+}
+
+std::string Deadlock(const Engine& e) {
+  int in_warp = 0;
+  const Thread* example = nullptr;
+  for (int t = 0; t < e.num_threads; ++t) {
+    if (e.threads[t].state != ThreadState::kInWarp) continue;
+    ++in_warp;
+    example = &e.threads[t];
+  }
+  char text[256];
+  std::snprintf(text, sizeof(text),
+                "deadlock: %d threads exited, %d wait at __syncthreads(), %d in warp collectives "
+                "(mask %08x)",
+                e.num_done, e.num_at_barrier, in_warp, example == nullptr ? 0 : example->mask);
+  return text;
+}
+
+void RunBlock(Engine& e, uint64_t number) {
+  BeginBlock(e, number);
+  while (e.failure.empty() && e.num_done < e.num_threads) {
+    const int next = e.ready.Take(e.order, e.current, e.random);
+    if (next >= 0) {
+      SetCurrent(e, next);
+      SwitchTo(e, *e.threads[next].fiber);
+    } else if (e.num_started < e.num_threads) {
+      SwitchTo(e, *FreeFiber(e));
+    } else {
+      break;
+    }
+  }
+  e.races.EnterHost();
+  e.statistics.threads += static_cast<uint64_t>(e.num_done);
+  if (e.failure.empty() && e.num_done < e.num_threads) e.failure = Deadlock(e);
+  if (e.failure.empty()) return;
+  e.races.AbandonBlock();
+  e.free_fibers.clear();
+  for (size_t i = 0; i < e.fibers.size(); ++i) {
+    e.fibers[i]->Restart(ThreadMain, static_cast<int>(i));
+    if (!kThreadSanitizer) e.free_fibers.push_back(e.fibers[i].get());
+  }
+}
+
+}  // namespace
+
+Engine& GetEngine() {
+  static Engine& engine = *new Engine;
+  return engine;
+}
+
+void Fail(const char* format, ...) {
+  Engine& e = GetEngine();
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  e.failure = text;
+  SwitchTo(e, e.host);
+  std::abort();  // nothing switches back to a fiber that failed
+}
+
+void MakeReady(Engine& e, int thread) {
+  e.threads[thread].state = ThreadState::kReady;
+  e.ready.Add(thread);
+}
+
+void WaitForTurn(Engine& e) {
+  const int self = e.current;
+  if (e.threads[self].state == ThreadState::kReady && e.order == ThreadOrder::kForward) {
+    e.ready.Remove(self);  // the last to arrive goes straight on
+    return;
+  }
+  const bool start_one =
+      e.num_started < e.num_threads &&
+      (e.ready.empty() || (e.order == ThreadOrder::kRandom && e.random.Below(2) == 0));
+  if (start_one) {
+    SwitchTo(e, *FreeFiber(e));
+    return;
+  }
+  const int next = e.ready.Take(e.order, self, e.random);
+  if (next < 0) {
+    SwitchTo(e, e.host);  // nothing can go on; the host says why
+    return;
+  }
+  SetCurrent(e, next);
+  SwitchTo(e, *e.threads[next].fiber);
+}
+
+void* SharedVariable::Resolve() {
+  Engine& e = GetEngine();
+  if (block == e.block_serial) return where;
+  e.static_bytes += bytes;
+  where = e.static_bytes > kStaticSharedBytes ? nullptr : e.shared.Take(bytes, align);
+  if (where == nullptr) {
+    Fail("'%s' of %zu bytes does not fit the shared memory of the block (%zu in use)", name, bytes,
+         e.shared.used());
+  }
+  block = e.block_serial;
+  return where;
+}
+
+void* DynamicShared() {
+  Engine& e = GetEngine();
+  if (e.dynamic_shared != nullptr) return e.dynamic_shared;
+  e.dynamic_shared = e.shared.Take(e.dynamic_bytes, 16);
+  if (e.dynamic_shared == nullptr) {
+    Fail("dynamic shared memory of %zu bytes does not fit beside the static %zu", e.dynamic_bytes,
+         e.static_bytes);
+  }
+  return e.dynamic_shared;
+}
+
+void CheckAtomic(const void* p, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(p) % bytes != 0) Fail("misaligned atomic at %p", p);
+}
+
+std::string RunningThread() {
+  const Engine& e = GetEngine();
+  if (e.running == nullptr || e.running == &e.host) return "";
+  char text[128];
+  std::snprintf(text, sizeof(text), "block (%u,%u,%u), thread (%u,%u,%u)", blockIdx.x, blockIdx.y,
+                blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  return text;
+}
+
+std::string RunGrid(const Grid& grid, const std::function<void()>& kernel, Statistics& statistics) {
+  Engine& e = GetEngine();
+  e.kernel = &kernel;
+  e.num_threads = static_cast<int>(grid.block.x * grid.block.y * grid.block.z);
+  e.dynamic_bytes = grid.dynamic_bytes;
+  e.shared_limit = grid.shared_limit;
+  e.order = grid.order;
+  e.random = Random(grid.seed);
+  e.failure.clear();
+  e.statistics = {};
+  e.host.AdoptThread();
+  e.running = &e.host;
+  blockDim = grid.block;
+  gridDim = grid.grid;
+  const bool reverse = grid.order == ThreadOrder::kReverse;
+  for (int t = 0; t < e.num_threads; ++t) {
+    const unsigned i = static_cast<unsigned>(t);
+    e.threads[t].index = {i % blockDim.x, i / blockDim.x % blockDim.y,
+                          i / (blockDim.x * blockDim.y)};
+    e.start_order[t] = reverse ? e.num_threads - 1 - t : t;
+  }
+  if (kThreadSanitizer) {
+    // Nothing may allocate while ThreadSanitizer takes the host thread for one of the device.
+    while (e.fibers.size() < size_t{RaceDetector::kSets} * kMaxThreads) NewFiber(e);
+  }
+  e.races.BeginGrid(e.num_threads);
+  const uint64_t blocks = uint64_t{gridDim.x} * gridDim.y * gridDim.z;
+  for (uint64_t i = 0; i < blocks && e.failure.empty(); ++i) {
+    const uint64_t block = reverse ? blocks - 1 - i : i;
+    blockIdx = {static_cast<unsigned>(block % gridDim.x),
+                static_cast<unsigned>(block / gridDim.x % gridDim.y),
+                static_cast<unsigned>(block / (uint64_t{gridDim.x} * gridDim.y))};
+    RunBlock(e, i);
+  }
+  e.races.EndGrid();
+  e.running = nullptr;
+  statistics.kernels += 1;
+  statistics.blocks += e.statistics.blocks;
+  statistics.threads += e.statistics.threads;
+  statistics.fibers += e.statistics.fibers;
+  if (e.failure.empty()) return "";
+  char where[128];
+  std::snprintf(where, sizeof(where), " in block (%u,%u,%u) of (%u,%u,%u), %d threads each",
+                blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y, gridDim.z, e.num_threads);
+  return e.failure + where;
+}
+
+}  // namespace halftone::emulation
