@@ -1,0 +1,52 @@
+// conv2d and its input and weight gradients by our own kernels, in any layout, and what the
+// library's convolutions need around them: filters in another order, 16-bit operands as f32.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "halftone/core/dtype.h"
+
+namespace halftone::cuda {
+
+enum class ConvProduct : uint8_t { kForward, kGradInput, kGradWeight };
+
+// One axis of the window: output position o, offset k read input o * stride - padding + k *
+// dilation.
+struct ConvAxis {
+  int64_t input, output, kernel, stride, padding, dilation;
+};
+
+struct ConvStrides {
+  int64_t n, c, h, w;  // in elements
+};
+
+// x [n,c,h.input,w.input], w [o,c/groups,h.kernel,w.kernel] dense, y [n,o,h.output,w.output].
+// Gradients have the place of their operand: the product writes one of the three, the others are
+// read.
+struct ConvParams {
+  int64_t n, c, o, groups;
+  ConvAxis h, w;
+  ConvStrides x_strides, y_strides;
+  bool channels_last;  // the order in which threads walk over the result: speed alone
+  const void *x, *weight, *y;
+  void* result;
+  const void* bias;  // [o] or null; kForward
+  bool bias_is_f32;
+};
+
+// `operands` is the dtype of what is read; `result` the same, or f32 for a weight gradient of
+// 16-bit operands. Does nothing for an empty result.
+cudaError_t LaunchConv(const ConvParams& params, ConvProduct product, DType operands, DType result,
+                       cudaStream_t stream);
+
+// Filters [outer, a, b] stored as [outer, b, a]: [O,C/groups,kh*kw] to channels-last or back.
+// `element_bytes`: 2 or 4.
+cudaError_t LaunchSwapFilterAxes(const void* in, int64_t outer, int64_t a, int64_t b,
+                                 int element_bytes, void* out, cudaStream_t stream);
+
+// f16 or bf16 to f32.
+cudaError_t LaunchWiden(const void* in, DType from, int64_t count, float* out, cudaStream_t stream);
+
+}  // namespace halftone::cuda
