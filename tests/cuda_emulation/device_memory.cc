@@ -12,7 +12,6 @@
 namespace halftone::emulation {
 namespace {
 
-constexpr size_t kRangeBytes = size_t{16} << 30;
 constexpr size_t kPage = 4096;
 constexpr size_t kMinRedZone = 256;
 constexpr unsigned char kFill = 0xFF;
@@ -29,9 +28,15 @@ void Protect(uintptr_t address, size_t bytes, int access) {
 
 }  // namespace
 
+DeviceMemory::~DeviceMemory() {
+  if (base_ == 0) return;
+  Unpoison(Pointer(base_), range_bytes_);
+  munmap(Pointer(base_), range_bytes_);
+}
+
 void DeviceMemory::Reserve() {
   void* range =
-      mmap(nullptr, kRangeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(nullptr, range_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) {
     std::perror("emulated CUDA device: device memory");
     std::abort();
@@ -40,7 +45,7 @@ void DeviceMemory::Reserve() {
 }
 
 uintptr_t DeviceMemory::FindRoom(size_t span) const {
-  const uintptr_t end = base_ + kRangeBytes;
+  const uintptr_t end = base_ + range_bytes_;
   // From where the last allocation ended upwards, then once more from the bottom.
   uintptr_t candidate = next_;
   auto above = live_.lower_bound(candidate);
@@ -58,7 +63,7 @@ uintptr_t DeviceMemory::FindRoom(size_t span) const {
 
 void* DeviceMemory::Allocate(size_t bytes, int device) {
   if (base_ == 0) Reserve();
-  if (bytes > kRangeBytes) return nullptr;
+  if (bytes > range_bytes_) return nullptr;
   const size_t span = (bytes + kMinRedZone + kPage - 1) / kPage * kPage;
   const uintptr_t address = FindRoom(span);
   if (address == 0) return nullptr;
@@ -89,7 +94,7 @@ bool DeviceMemory::Free(void* p) {
 }
 
 bool DeviceMemory::Contains(const void* p) const {
-  return base_ != 0 && Address(p) >= base_ && Address(p) < base_ + kRangeBytes;
+  return base_ != 0 && Address(p) >= base_ && Address(p) < base_ + range_bytes_;
 }
 
 const DeviceAllocation* DeviceMemory::Find(const void* p) const {

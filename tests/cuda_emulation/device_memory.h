@@ -26,6 +26,11 @@ struct DeviceAllocation {
 
 class DeviceMemory {
  public:
+  explicit DeviceMemory(size_t range_bytes) : range_bytes_(range_bytes) {}
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
   // Null: the range has no room.
   void* Allocate(size_t bytes, int device);
   // False: not the start of a live allocation.
@@ -60,6 +65,7 @@ class DeviceMemory {
   uintptr_t FindRoom(size_t span) const;
   std::string CheckRedZone(uintptr_t address, const DeviceAllocation& allocation);
 
+  const size_t range_bytes_;
   uintptr_t base_ = 0, next_ = 0;
   Allocations live_;
   Allocations freed_;  // for Describe

@@ -13,13 +13,12 @@ namespace halftone::emulation {
 namespace {
 
 // Why the device would refuse, or null.
-const char* InvalidConfiguration(const LaunchRequest& request, const Options& options) {
+const char* InvalidConfiguration(const LaunchRequest& request) {
   const dim3 &grid = request.grid, &block = request.block;
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > kMaxThreads || block.z > kMaxBlockZ) return "block size";
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return "empty grid";
   if (grid.x > kMaxGridX || grid.y > kMaxGridYz || grid.z > kMaxGridYz) return "grid size";
-  if (request.shared_bytes > SharedBytesOptIn(options)) return "dynamic shared memory";
   if (request.parameter_bytes > kMaxParameterBytes) return "kernel parameters over 4 KiB";
   return nullptr;
 }
@@ -51,7 +50,9 @@ void RunKernel(Runtime& r, int device, const LaunchRequest& request,
 
 cudaError_t Launch(LaunchRequest request, std::function<void()> thread) {
   return ApiCall([&](Runtime& r) -> cudaError_t {
-    if (const char* why = InvalidConfiguration(request, r.options)) {
+    const bool too_much_shared = request.shared_bytes > SharedBytesOptIn(r.options);
+    const char* why = too_much_shared ? "dynamic shared memory" : InvalidConfiguration(request);
+    if (why != nullptr) {
       char text[256];
       std::snprintf(
           text, sizeof(text),
@@ -60,7 +61,8 @@ cudaError_t Launch(LaunchRequest request, std::function<void()> thread) {
           why, request.grid.x, request.grid.y, request.grid.z, request.block.x, request.block.y,
           request.block.z, request.shared_bytes, request.parameter_bytes);
       r.Report(text);
-      return cudaErrorInvalidConfiguration;
+      // A launch on a real device opts in to the shared memory first, with this error.
+      return too_much_shared ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration;
     }
     const std::shared_ptr<CUstream_st> stream = r.Find(request.stream);
     if (stream == nullptr || stream->device != Runtime::current()) {

@@ -9,6 +9,8 @@
 namespace halftone::emulation {
 namespace {
 
+constexpr size_t kRangeBytes = size_t{16} << 30;
+
 Options OptionsFromEnvironment() {
   Options options;
   const char* order = std::getenv("HALFTONE_EMULATION_ORDER");
@@ -30,7 +32,8 @@ Options OptionsFromEnvironment() {
 
 }  // namespace
 
-Runtime::Runtime() : options(OptionsFromEnvironment()), devices(kMaxDevices) {
+Runtime::Runtime()
+    : options(OptionsFromEnvironment()), memory(kRangeBytes), devices(kMaxDevices) {
   for (int i = 0; i < kMaxDevices; ++i) {
     devices[i].legacy = std::make_shared<CUstream_st>();
     devices[i].legacy->device = i;
