@@ -2,11 +2,6 @@
 
 namespace halftone::internal {
 
-AllocationState& OwnAllocationState() {
-  constinit static thread_local AllocationState state;
-  return state;
-}
-
-constinit AllocationStateFunction allocation_state = &OwnAllocationState;
+constinit thread_local AllocationState allocation_state;
 
 }  // namespace halftone::internal

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -101,10 +100,8 @@ struct KernelCandidate {
       create_group;
 };
 
-// Thread-safe; candidates stay where they are.
 class KernelRegistry {
  public:
-  // With the kernels of the CPU, and those of CUDA once OpenCuda has succeeded.
   static KernelRegistry& Global();
   void Add(KernelCandidate candidate);
   // Candidates of an op for a device, in order: tier, then registration order. CPU includes
@@ -117,15 +114,9 @@ class KernelRegistry {
   // By exact name, for tests and benchmarks.
   absl::StatusOr<std::unique_ptr<Kernel>> CreateNamed(const ir::Node& node,
                                                       const std::string& name) const;
-  // The candidate of that exact name; null if there is none.
-  const KernelCandidate* Find(const std::string& op, const std::string& name) const;
-  // One kernel for all members. Requires: candidate.create_group.
-  absl::StatusOr<std::unique_ptr<Kernel>> CreateGroup(
-      const KernelCandidate& candidate, const std::vector<GroupMember>& members) const;
   std::vector<const KernelCandidate*> All() const;
 
  private:
-  mutable std::shared_mutex mutex_;
   std::vector<std::unique_ptr<KernelCandidate>> candidates_;
 };
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <mutex>
 
 #include "halftone/kernels/kernel.h"
 
@@ -35,16 +34,23 @@ std::string Describe(const ir::Node& node) {
 
 }  // namespace
 
+KernelRegistry& KernelRegistry::Global() {
+  static KernelRegistry* const registry = [] {
+    auto* r = new KernelRegistry();
+    RegisterBuiltinKernels(*r);
+    return r;
+  }();
+  return *registry;
+}
+
 void KernelRegistry::Add(KernelCandidate candidate) {
   HT_CHECK(candidate.create != nullptr, "a kernel candidate needs create");
-  const std::unique_lock lock(mutex_);
   candidates_.push_back(std::make_unique<KernelCandidate>(std::move(candidate)));
 }
 
 std::vector<const KernelCandidate*> KernelRegistry::Candidates(const std::string& op,
                                                                Device::Kind device) const {
   std::vector<const KernelCandidate*> found;
-  const std::shared_lock lock(mutex_);
   for (const auto& candidate : candidates_) {
     const bool serves =
         candidate->device == device ||
@@ -80,33 +86,18 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Select(const ir::Node& n
 
 absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateNamed(const ir::Node& node,
                                                                     const std::string& name) const {
-  const KernelCandidate* const candidate = Find(node.op().name, name);
-  if (candidate == nullptr) {
-    return NotFound("no kernel \"", name, "\" for op ", node.op().name);
+  for (const auto& candidate : candidates_) {
+    if (candidate->name != name || candidate->op != node.op().name) continue;
+    HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
+    kernel->name_ = candidate->name;
+    return kernel;
   }
-  HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
-  kernel->name_ = candidate->name;
-  return kernel;
-}
-
-const KernelCandidate* KernelRegistry::Find(const std::string& op, const std::string& name) const {
-  for (const KernelCandidate* candidate : All()) {
-    if (candidate->op == op && candidate->name == name) return candidate;
-  }
-  return nullptr;
-}
-
-absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateGroup(
-    const KernelCandidate& candidate, const std::vector<GroupMember>& members) const {
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate.create_group(members));
-  kernel->name_ = candidate.name;
-  return kernel;
+  return NotFound("no kernel \"", name, "\" for op ", node.op().name);
 }
 
 std::vector<const KernelCandidate*> KernelRegistry::All() const {
   std::vector<const KernelCandidate*> all;
-  const std::shared_lock lock(mutex_);
   for (const auto& candidate : candidates_) all.push_back(candidate.get());
   return all;
 }
