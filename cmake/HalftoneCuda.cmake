@@ -75,3 +75,22 @@ function(_halftone_cuda_kernels)
                           ${HALFTONE_CUDNN})
   endif()
 endfunction()
+
+# What OpenCuda opens. After the layers' mutual links.
+function(halftone_cuda_module)
+  if(HALFTONE_CUDA_EMULATED)
+    target_compile_definitions(halftone_kernels PRIVATE HALFTONE_CUDA_LINKED)
+    halftone_mutual(kernels cuda_kernels)
+  elseif(HALFTONE_HAS_CUDA)
+    add_library(halftone_cuda MODULE kernels/cuda/module_util.cc)
+    # The entry alone: the module's copies of lower layers stay apart from the program's.
+    set(symbols ${CMAKE_BINARY_DIR}/halftone_cuda.map)
+    file(CONFIGURE OUTPUT ${symbols} CONTENT "{ global: halftone_cuda_module; local: *; };\n")
+    target_link_options(halftone_cuda PRIVATE LINKER:--version-script=${symbols} LINKER:-z,defs)
+    set_target_properties(halftone_cuda PROPERTIES LINK_DEPENDS ${symbols}
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+      # Where the toolkit lies outside the loader's folders.
+      INSTALL_RPATH_USE_LINK_PATH ON)
+    target_link_libraries(halftone_cuda PRIVATE halftone_cuda_kernels)
+  endif()
+endfunction()

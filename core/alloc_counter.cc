@@ -2,6 +2,11 @@
 
 namespace halftone::internal {
 
-constinit thread_local AllocationState allocation_state;
+AllocationState& OwnAllocationState() {
+  constinit static thread_local AllocationState state;
+  return state;
+}
+
+constinit AllocationStateFunction allocation_state = &OwnAllocationState;
 
 }  // namespace halftone::internal

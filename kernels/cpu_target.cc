@@ -1,43 +1,11 @@
 #include "halftone/kernels/cpu_target.h"
 
 #include <string>
-#include <utility>
+
+#include "halftone/kernels/registry_target.h"
 
 namespace halftone::kernels {
 namespace {
-
-class RegistryTarget : public ir::Target {
- public:
-  RegistryTarget(const KernelRegistry& registry, Device::Kind device, std::string name)
-      : registry_(registry), device_(device), name_(std::move(name)) {}
-
-  const std::string& name() const override { return name_; }
-
-  bool HasKernel(const std::string& op, DType dtype) const override {
-    for (const KernelCandidate* candidate : registry_.Candidates(op, device_)) {
-      const bool counts =
-          candidate->tier != KernelTier::kReference || device_ == Device::Kind::kReference;
-      if (counts && candidate->dtypes.Contains(dtype)) return true;
-    }
-    return false;
-  }
-
-  bool CanRun(const std::string& op) const override {
-    return !registry_.Candidates(op, device_).empty();
-  }
-
-  DType PreferredLowType(std::string* reason) const override {
-    if (reason != nullptr) *reason = "the reference device is for checking, not for speed";
-    return DType::kF32;
-  }
-
-  bool PrefersChannelsLast() const override { return false; }
-
- private:
-  const KernelRegistry& registry_;
-  Device::Kind device_;
-  std::string name_;
-};
 
 const char* CpuName(const CpuFeatures& features) {
   switch (features.level()) {

@@ -66,7 +66,8 @@ struct DeviceMemoryStats {
   int64_t pinned_bytes = 0;  // page-locked host memory given out
 };
 
-// Thread-safe, except where said. No call but Wait and Synchronize waits for the device.
+// Thread-safe, except where said. No call waits for the device but Wait, Synchronize, and those
+// that say so; giving back page-locked memory may.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -86,7 +87,8 @@ class DeviceBackend {
   // Gives cached memory back to the driver. Waits for the device.
   virtual absl::Status ReleaseCached() = 0;
 
-  // The stream, as RunState::stream takes it.
+  // The stream, as RunState::stream takes it. A thread that puts kernels on it calls this first:
+  // the thread's launches then go to this device.
   virtual void* stream() const = 0;
   // Host to device. `pinned` must stay as it is until the copy is done.
   virtual absl::Status CopyToDevice(void* device, const void* pinned, size_t bytes) = 0;

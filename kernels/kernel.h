@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -100,8 +101,10 @@ struct KernelCandidate {
       create_group;
 };
 
+// Thread-safe; candidates stay where they are.
 class KernelRegistry {
  public:
+  // With the kernels of the CPU, and those of CUDA once OpenCuda has succeeded.
   static KernelRegistry& Global();
   void Add(KernelCandidate candidate);
   // Candidates of an op for a device, in order: tier, then registration order. CPU includes
@@ -117,6 +120,7 @@ class KernelRegistry {
   std::vector<const KernelCandidate*> All() const;
 
  private:
+  mutable std::shared_mutex mutex_;
   std::vector<std::unique_ptr<KernelCandidate>> candidates_;
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <mutex>
 
 #include "halftone/kernels/kernel.h"
 
@@ -34,23 +35,16 @@ std::string Describe(const ir::Node& node) {
 
 }  // namespace
 
-KernelRegistry& KernelRegistry::Global() {
-  static KernelRegistry* const registry = [] {
-    auto* r = new KernelRegistry();
-    RegisterBuiltinKernels(*r);
-    return r;
-  }();
-  return *registry;
-}
-
 void KernelRegistry::Add(KernelCandidate candidate) {
   HT_CHECK(candidate.create != nullptr, "a kernel candidate needs create");
+  const std::unique_lock lock(mutex_);
   candidates_.push_back(std::make_unique<KernelCandidate>(std::move(candidate)));
 }
 
 std::vector<const KernelCandidate*> KernelRegistry::Candidates(const std::string& op,
                                                                Device::Kind device) const {
   std::vector<const KernelCandidate*> found;
+  const std::shared_lock lock(mutex_);
   for (const auto& candidate : candidates_) {
     const bool serves =
         candidate->device == device ||
@@ -86,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Select(const ir::Node& n
 
 absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateNamed(const ir::Node& node,
                                                                     const std::string& name) const {
-  for (const auto& candidate : candidates_) {
+  for (const KernelCandidate* candidate : All()) {
     if (candidate->name != name || candidate->op != node.op().name) continue;
     HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
     HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
@@ -98,6 +92,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateNamed(const ir::No
 
 std::vector<const KernelCandidate*> KernelRegistry::All() const {
   std::vector<const KernelCandidate*> all;
+  const std::shared_lock lock(mutex_);
   for (const auto& candidate : candidates_) all.push_back(candidate.get());
   return all;
 }

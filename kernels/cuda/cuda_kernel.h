@@ -44,4 +44,7 @@ void AddCudaKernel(KernelRegistry& r, const std::string& op, ir::DTypeSet dtypes
                    });
 }
 
+// Defined in the generated list. OpenCuda calls it once for the global registry.
+void RegisterCudaKernels(KernelRegistry& registry);
+
 }  // namespace halftone::kernels

@@ -8,7 +8,8 @@
 namespace halftone::cuda {
 
 // OK, or the call, the error's name and its text: "cudaMemcpyAsync: cudaErrorInvalidValue (invalid
-// argument)". ResourceExhausted when memory ran out, Internal otherwise.
+// argument)". ResourceExhausted when memory ran out, Internal otherwise. The runtime then
+// forgets the error, so that the next launch does not report it again.
 absl::Status ToStatus(cudaError_t error, const char* call);
 
 }  // namespace halftone::cuda

@@ -6,6 +6,7 @@ namespace halftone::cuda {
 
 absl::Status ToStatus(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return absl::OkStatus();
+  (void)cudaGetLastError();
   // Of a whole call, its name.
   const std::string_view text(call);
   const std::string name(text.substr(0, text.find('(')));

@@ -5,13 +5,10 @@
 #include <cstring>
 
 #include "halftone/kernels/cuda/cuda_status.h"
+#include "halftone/kernels/device_backend.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/support/run_kernel.h"
-
-namespace halftone::kernels {
-void RegisterCudaKernels(KernelRegistry& r);
-}
 
 namespace halftone::testing {
 namespace {
@@ -121,11 +118,8 @@ bool SameValues(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 std::vector<const kernels::KernelCandidate*> CudaCandidates(const std::string& op) {
-  static const bool registered = [] {
-    kernels::RegisterCudaKernels(kernels::KernelRegistry::Global());
-    return true;
-  }();
-  (void)registered;
+  const auto opened = kernels::OpenCuda(0);
+  HT_CHECK(opened.ok(), "the tests of CUDA kernels need a device");
   return kernels::KernelRegistry::Global().Candidates(op, Device::Kind::kCuda);
 }
 

@@ -204,6 +204,14 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
   return cudaGraphInstantiate(executable, graph, flags);
 }
 
+// What a launch needs is in place already.
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
+  return ApiCall([&](Runtime& r) -> cudaError_t {
+    if (executable == nullptr) return cudaErrorInvalidValue;
+    return r.Find(handle) == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
+  });
+}
+
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return ApiCall(
       [&](Runtime&) {

@@ -1,0 +1,26 @@
+// The entry of libhalftone_cuda.so; in the emulated form a plain function of the program.
+#include "halftone/kernels/cuda/cuda_backend.h"
+#include "halftone/kernels/cuda/cuda_kernel.h"
+#include "halftone/kernels/cuda_module.h"
+
+namespace halftone::kernels {
+namespace {
+
+void ShareAllocationState(internal::AllocationStateFunction of_this_thread) {
+  if (internal::allocation_state != of_this_thread) internal::allocation_state = of_this_thread;
+}
+
+absl::StatusOr<std::unique_ptr<DeviceBackend>> Open(int index) {
+  return cuda::CudaBackend::Open(index);
+}
+
+}  // namespace
+}  // namespace halftone::kernels
+
+extern "C" __attribute__((visibility("default"))) const halftone::kernels::CudaModule*
+halftone_cuda_module() {
+  using namespace halftone::kernels;
+  static const auto* const abi = new std::string(CudaAbi());
+  static const CudaModule module{abi->c_str(), &ShareAllocationState, &RegisterCudaKernels, &Open};
+  return &module;
+}

@@ -1,0 +1,132 @@
+// OpenCuda: finds, loads and checks the module. Nothing here names a CUDA library, so programs
+// build, start and run on the CPU without one.
+#include "halftone/kernels/cuda_module.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+#if defined(HALFTONE_CUDA_LINKED)
+extern "C" halftone::kernels::CudaModuleEntry halftone_cuda_module;
+#endif
+
+namespace halftone::kernels {
+namespace {
+
+#if !defined(HALFTONE_CUDA_LINKED)
+
+namespace fs = std::filesystem;
+
+constexpr char kLibrary[] = "libhalftone_cuda.so";
+constexpr char kVariable[] = "HALFTONE_CUDA_LIBRARY";
+
+// The folder of the program or, where this code is part of a shared library (the Python module), of
+// that. Empty if the system does not tell.
+fs::path OwnFolder() {
+  static const char here = 0;
+  Dl_info info;
+  link_map* map = nullptr;
+  std::error_code ignored;
+  if (dladdr1(&here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
+      map != nullptr && map->l_name != nullptr && map->l_name[0] != '\0') {
+    return fs::weakly_canonical(map->l_name, ignored).parent_path();
+  }
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+// The module's file among the folders where a build and an installation have it, or the bare name,
+// for which the loader asks the system.
+std::string FindLibrary() {
+  const fs::path own = OwnFolder();
+  if (own.empty()) return kLibrary;
+  const fs::path above = own.parent_path();
+  // build/tools/PROGRAM; PREFIX/bin/PROGRAM; build/python/halftone/MODULE;
+  // PREFIX/lib/python3/dist-packages/halftone/MODULE.
+  for (const fs::path& folder :
+       {own, above, above / "lib", above.parent_path(), above.parent_path().parent_path()}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(folder / kLibrary, ignored)) return (folder / kLibrary).string();
+  }
+  return kLibrary;
+}
+
+absl::StatusOr<const CudaModule*> Load() {
+  const char* const named = std::getenv(kVariable);
+  const bool is_named = named != nullptr && named[0] != '\0';
+  const std::string file = is_named ? named : FindLibrary();
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const error = dlerror();
+    const std::string reason = error == nullptr ? file : error;
+    // The loader names the file that is missing: the module, or a library that it needs.
+    if (!is_named &&
+        reason.rfind(Concat(kLibrary, ": cannot open shared object file: No such"), 0) == 0) {
+      return Unimplemented("CUDA is not installed: no ", kLibrary,
+                           " beside the program or among the system's libraries");
+    }
+    return FailedPrecondition("cannot load the CUDA module: ", reason,
+                              is_named ? Concat(" (named by ", kVariable, ")") : "");
+  }
+  void* const entry = dlsym(library, kCudaModuleEntry);
+  if (entry == nullptr) {
+    dlclose(library);
+    return FailedPrecondition("cannot load the CUDA module: ", file, " has no symbol ",
+                              kCudaModuleEntry);
+  }
+  const CudaModule* const module = reinterpret_cast<CudaModuleEntry*>(entry)();
+  if (module->abi != CudaAbi()) {
+    const std::string theirs = module->abi;
+    dlclose(library);
+    return FailedPrecondition("cannot load the CUDA module: ", file,
+                              " is of another build than the program: ", theirs, "; expected ",
+                              CudaAbi());
+  }
+  return module;
+}
+
+#else
+
+absl::StatusOr<const CudaModule*> Load() { return halftone_cuda_module(); }
+
+#endif
+
+// All that was opened, for the life of the process: the driver may be gone before our statics.
+struct Opened {
+  std::mutex mutex;
+  const CudaModule* module = nullptr;
+  std::map<int, std::unique_ptr<DeviceBackend>> backends;
+};
+
+absl::StatusOr<DeviceBackend*> Open(int index) {
+  static auto* const opened = new Opened;
+  const std::scoped_lock lock(opened->mutex);
+  const auto found = opened->backends.find(index);
+  if (found != opened->backends.end()) return found->second.get();
+  if (opened->module == nullptr) {
+    HT_ASSIGN_OR_RETURN(const CudaModule* const module, Load());
+    module->share_allocation_state(internal::allocation_state);
+    opened->module = module;
+  }
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<DeviceBackend> backend, opened->module->open(index));
+  // Only where there is a device: without one the CPU's lists stay as they are.
+  if (opened->backends.empty()) opened->module->register_kernels(KernelRegistry::Global());
+  return (opened->backends[index] = std::move(backend)).get();
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceBackend*> OpenCuda(int index) {
+  absl::StatusOr<DeviceBackend*> backend = Open(index);
+  if (!backend.ok()) {
+    return Annotate(backend.status(), Concat("device ", Device::Cuda(index).ToString(), ": "));
+  }
+  return backend;
+}
+
+}  // namespace halftone::kernels

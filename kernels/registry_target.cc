@@ -1,0 +1,29 @@
+#include "halftone/kernels/registry_target.h"
+
+#include <utility>
+
+namespace halftone::kernels {
+
+RegistryTarget::RegistryTarget(const KernelRegistry& registry, Device::Kind device,
+                               std::string name)
+    : registry_(registry), device_(device), name_(std::move(name)) {}
+
+bool RegistryTarget::HasKernel(const std::string& op, DType dtype) const {
+  for (const KernelCandidate* candidate : registry_.Candidates(op, device_)) {
+    const bool counts =
+        candidate->tier != KernelTier::kReference || device_ == Device::Kind::kReference;
+    if (counts && candidate->dtypes.Contains(dtype)) return true;
+  }
+  return false;
+}
+
+bool RegistryTarget::CanRun(const std::string& op) const {
+  return !registry_.Candidates(op, device_).empty();
+}
+
+DType RegistryTarget::PreferredLowType(std::string* reason) const {
+  if (reason != nullptr) *reason = "the reference device is for checking, not for speed";
+  return DType::kF32;
+}
+
+}  // namespace halftone::kernels
