@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "halftone/core/alloc_counter.h"
 
@@ -61,7 +62,16 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t bytes) {
   return std::shared_ptr<Buffer>(new Buffer(data, bytes));
 }
 
+void Buffer::SetPending(std::shared_ptr<PendingWrite> write) {
+  PendingWrite* const earlier = pending_.load(std::memory_order_acquire);
+  if (earlier != nullptr && earlier != write.get()) earlier->Forget(*this);
+  last_write_ = std::move(write);
+  pending_.store(last_write_.get(), std::memory_order_release);
+}
+
 Buffer::~Buffer() {
+  PendingWrite* const pending = pending_.load(std::memory_order_acquire);
+  if (pending != nullptr) pending->Forget(*this);
   std::free(data_);
   Release(static_cast<int64_t>(size_));
 }

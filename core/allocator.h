@@ -1,6 +1,7 @@
 // Host memory for tensors and arenas, with counters.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,20 @@ namespace halftone {
 // Every buffer starts at a multiple of this many bytes (a cache line, and the widest vector).
 inline constexpr size_t kBufferAlignment = 64;
 
+class Buffer;
+
+// A write of another device into buffers that is still under way. Thread-safe.
+class PendingWrite {
+ public:
+  virtual ~PendingWrite() = default;
+  // Until the write is done; the buffers' contents are undefined if it failed, and whoever started
+  // it says why. Calls ClearPending on each.
+  virtual void Wait() = 0;
+  // The buffer goes away, or another write replaces this one: leave it alone. Does not wait for the
+  // device.
+  virtual void Forget(Buffer& buffer) = 0;
+};
+
 // Bytes owned by one allocation; freed on destruction. Contents start uninitialised.
 class Buffer {
  public:
@@ -22,13 +37,29 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  void* data() const { return data_; }
+  // Waits for a pending write, if there is one.
+  void* data() const {
+    PendingWrite* const pending = pending_.load(std::memory_order_acquire);
+    if (pending != nullptr) [[unlikely]] {
+      pending->Wait();
+    }
+    return data_;
+  }
+  // Does not wait: to compare, or for the writer itself.
+  void* address() const { return data_; }
   size_t size() const { return size_; }
+
+  // `write` has undertaken to fill the buffer; an earlier write is forgotten.
+  void SetPending(std::shared_ptr<PendingWrite> write);
+  // Called by the write when it is done.
+  void ClearPending() { pending_.store(nullptr, std::memory_order_release); }
 
  private:
   Buffer(void* data, size_t size) : data_(data), size_(size) {}
   void* data_;
   size_t size_;
+  std::atomic<PendingWrite*> pending_{nullptr};
+  std::shared_ptr<PendingWrite> last_write_;  // keeps what `pending_` names
 };
 
 struct AllocatorStats {

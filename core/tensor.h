@@ -47,7 +47,12 @@ class Tensor {
   int64_t num_elements() const { return shape_.num_elements(); }
   size_t num_bytes() const { return static_cast<size_t>(num_elements()) * SizeOf(dtype_); }
 
+  // Waits if the tensor is an output that an accelerator has not given yet; so do all accessors of
+  // elements.
   void* raw() const { return buffer_->data(); }
+  // The same address without waiting.
+  void* address() const { return buffer_->address(); }
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   template <typename T>
   T* data() const {
     HT_CHECK(DTypeOf<T>::kValue == dtype_, "Tensor::data<T>: T is not the tensor's dtype");

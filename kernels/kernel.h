@@ -117,6 +117,11 @@ class KernelRegistry {
   // By exact name, for tests and benchmarks.
   absl::StatusOr<std::unique_ptr<Kernel>> CreateNamed(const ir::Node& node,
                                                       const std::string& name) const;
+  // The candidate of that exact name; null if there is none.
+  const KernelCandidate* Find(const std::string& op, const std::string& name) const;
+  // One kernel for all members. Requires: candidate.create_group.
+  absl::StatusOr<std::unique_ptr<Kernel>> CreateGroup(
+      const KernelCandidate& candidate, const std::vector<GroupMember>& members) const;
   std::vector<const KernelCandidate*> All() const;
 
  private:

@@ -80,14 +80,28 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Select(const ir::Node& n
 
 absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateNamed(const ir::Node& node,
                                                                     const std::string& name) const {
-  for (const KernelCandidate* candidate : All()) {
-    if (candidate->name != name || candidate->op != node.op().name) continue;
-    HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
-    HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
-    kernel->name_ = candidate->name;
-    return kernel;
+  const KernelCandidate* const candidate = Find(node.op().name, name);
+  if (candidate == nullptr) {
+    return NotFound("no kernel \"", name, "\" for op ", node.op().name);
   }
-  return NotFound("no kernel \"", name, "\" for op ", node.op().name);
+  HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
+  kernel->name_ = candidate->name;
+  return kernel;
+}
+
+const KernelCandidate* KernelRegistry::Find(const std::string& op, const std::string& name) const {
+  for (const KernelCandidate* candidate : All()) {
+    if (candidate->op == op && candidate->name == name) return candidate;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateGroup(
+    const KernelCandidate& candidate, const std::vector<GroupMember>& members) const {
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate.create_group(members));
+  kernel->name_ = candidate.name;
+  return kernel;
 }
 
 std::vector<const KernelCandidate*> KernelRegistry::All() const {

@@ -85,7 +85,8 @@ class Planner {
       const ir::Node& node = *graph_.nodes()[p];
       NodePlan& plan = plan_.nodes[p];
       HT_CHECK(!node.op().is_marker, "memory is planned after the last marker is lowered");
-      plan.runs = !IsSource(node) && !IsOp(node, "commit") && !IsStorageAlias(node);
+      const bool is_kept = options_.is_kept && options_.is_kept(node);
+      plan.runs = !IsSource(node) && !IsOp(node, "commit") && !IsStorageAlias(node) && !is_kept;
       for (int i = 0; i < node.num_outputs(); ++i) {
         const ValueId id{node.id(), i};
         if (IsStorageAlias(node)) {
@@ -96,6 +97,10 @@ class Planner {
         if (IsSource(node)) {
           storages_[s].fixed = true;
           storages_[s].slot = SourceSlot(node);
+        } else if (is_kept) {
+          storages_[s].fixed = true;
+          storages_[s].slot.space = Slot::Space::kKept;
+          storages_[s].slot.index = kept_++;
         }
       }
       if (plan.runs && options_.workspace_bytes) {
@@ -152,6 +157,9 @@ class Planner {
   // cannot fail any more.
   bool CanWriteInPlace(int s, int variable) const {
     const int writer = storages_[s].first;
+    if (options_.may_write_variable && !options_.may_write_variable(*graph_.nodes()[writer])) {
+      return false;
+    }
     for (int p = 0; p < end_; ++p) {
       const ir::Node& node = *graph_.nodes()[p];
       const bool is_commit = IsOp(node, "commit");  // reads at the end, wherever it stands
@@ -273,6 +281,7 @@ class Planner {
   const int end_;
   int inputs_ = 0;
   int constants_ = 0;
+  int kept_ = 0;
   std::vector<Storage> storages_;
   std::map<ValueId, int> storage_of_;
   std::vector<std::pair<int, int>> commits_to_copy_;  // variable, storage

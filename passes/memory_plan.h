@@ -25,13 +25,19 @@ struct MemoryPlanOptions {
   // and no node that may fault runs at the same time or later: a fault leaves all variables
   // unchanged.
   bool write_variables_in_place = true;
+  // Whether a node may be such a writer. Empty: any. For devices on which a step runs on after a
+  // fault.
+  std::function<bool(const ir::Node&)> may_write_variable;
+  // Nodes whose one output is kept from step to step beside the arena, by whoever runs the plan:
+  // they do not run in it. Empty: none. Requires: a function of variables and constants.
+  std::function<bool(const ir::Node&)> is_kept;
 };
 
 struct Slot {
-  enum class Space : uint8_t { kArena, kInput, kOutput, kConstant, kVariable };
+  enum class Space : uint8_t { kArena, kInput, kOutput, kConstant, kVariable, kKept };
   Space space = Space::kArena;
-  // Which one: position in graph.inputs(), graph.outputs() or graph.variables(); constants count in
-  // node order. 0 in the arena.
+  // Which one: position in graph.inputs(), graph.outputs() or graph.variables(); constants and kept
+  // values count in node order. 0 in the arena.
   int index = 0;
   int64_t offset = 0;  // arena only; a multiple of 64
   int64_t bytes = 0;
@@ -42,8 +48,8 @@ struct NodePlan {
   std::vector<Slot> outputs;
   int64_t workspace_offset = 0;  // in the arena
   int64_t workspace_bytes = 0;
-  // False for inputs, variables, constants and commits, and for nodes that share their operand's
-  // bytes.
+  // False for inputs, variables, constants and commits, for nodes that share their operand's bytes,
+  // and for kept ones.
   bool runs = true;
 };
 

@@ -81,6 +81,8 @@ class Checker {
           status = PlaySource(node, plan);
         } else if (IsStorageAlias(node)) {
           status = PlayAlias(node, plan);
+        } else if (options_.is_kept && options_.is_kept(node)) {
+          status = PlayKept(node, plan);
         } else if (!IsOp(node, "commit")) {
           status = PlayNode(node, plan);
         }
@@ -190,6 +192,15 @@ class Checker {
     return absl::OkStatus();
   }
 
+  absl::Status PlayKept(const ir::Node& node, const NodePlan& plan) {
+    const Slot& slot = plan.outputs[0];
+    if (plan.runs || slot.space != Space::kKept || slot.index != kept_++) {
+      return Internal("is not where kept values are");
+    }
+    Write(slot, Content(node.output()));
+    return absl::OkStatus();
+  }
+
   absl::Status PlayAlias(const ir::Node& node, const NodePlan& plan) {
     if (plan.runs || !(plan.outputs[0] == SlotOf(node.input(0)))) {
       return Internal("is not where its operand is");
@@ -247,7 +258,8 @@ class Checker {
         return absl::OkStatus();
       case Space::kInput:
       case Space::kConstant:
-        return Internal("writes a graph input or a constant");
+      case Space::kKept:
+        return Internal("writes a graph input, a constant or a kept value");
       case Space::kOutput:
         if (IsSameOrReshaped(graph_.outputs()[slot.index].value, value)) return absl::OkStatus();
         return Internal("writes the buffer of graph output ", slot.index);
@@ -259,6 +271,9 @@ class Checker {
       return Internal("writes ", OldValue(slot.index), ", to which it is not committed");
     }
     if (node.op().can_fault) return Internal("may fault and writes ", OldValue(slot.index));
+    if (options_.may_write_variable && !options_.may_write_variable(node)) {
+      return Internal("may not write ", OldValue(slot.index));
+    }
     written_variables_.insert(slot.index);
     return absl::OkStatus();
   }
@@ -320,6 +335,7 @@ class Checker {
   std::set<int> written_variables_;
   int inputs_ = 0;
   int constants_ = 0;
+  int kept_ = 0;
 };
 
 }  // namespace

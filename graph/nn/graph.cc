@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> i
     out.push_back(std::move(tensor));
   }
   for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
-  for (size_t i = 0; i < out.size(); ++i) step->out[i] = out[i].raw();
+  step->SetOutputs(out);
   HT_RETURN_IF_ERROR(impl_->Execute(*this, *step));
   return out;
 }
@@ -39,10 +39,10 @@ absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
                              out[i].defined() ? out[i].TypeString() : "an undefined tensor",
                              ", expected ", type.ToString());
     }
-    step->out[i] = out[i].raw();
   }
   HT_RETURN_IF_ERROR(impl_->CheckOverlap(*step, in, out));
   for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
+  step->SetOutputs(out);
   return impl_->Execute(*this, *step);
 }
 
@@ -50,10 +50,15 @@ absl::Status Graph::compile(absl::Span<const Tensor> in) {
   return impl_->Prepare(*this, in).status();
 }
 
+absl::Status Graph::synchronize() {
+  impl_->Settle();
+  return std::exchange(impl_->late_error, absl::OkStatus());
+}
+
 void Graph::to(Device device) {
   if (device == impl_->device) return;
+  impl_->DropSteps(0);
   impl_->device = device;
-  impl_->cache.clear();
 }
 
 Device Graph::device() const { return impl_->device; }
@@ -62,6 +67,7 @@ void Graph::eval() { impl_->training = false; }
 bool Graph::is_training() const { return impl_->training; }
 
 bool Graph::last_step_skipped() const {
+  impl_->Settle();
   const auto skipped = [](const OptimizerEntry& o) { return !o.last.applied; };
   return std::any_of(impl_->optimizers.begin(), impl_->optimizers.end(), skipped);
 }
@@ -117,7 +123,7 @@ absl::Status Graph::Impl::CheckOverlap(const CompiledStep& step, absl::Span<cons
                                        absl::Span<const Tensor> out) const {
   for (size_t i = 0; i < out.size(); ++i) {
     const auto overlaps = [&out, i](const Tensor& other) {
-      return other.num_bytes() != 0 && out[i].raw() == other.raw();
+      return other.num_bytes() != 0 && out[i].address() == other.address();
     };
     if (std::any_of(in.begin(), in.end(), overlaps) ||
         std::any_of(out.begin(), out.begin() + static_cast<int64_t>(i), overlaps)) {
@@ -148,7 +154,7 @@ absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<cons
   }
   HT_ASSIGN_OR_RETURN(std::unique_ptr<CompiledStep> step, CompileStep(graph, in));
   const size_t limit = static_cast<size_t>(std::max(graph.config.cache_size, 1));
-  if (cache.size() >= limit) cache.resize(limit - 1);
+  if (cache.size() >= limit) DropSteps(limit - 1);
   cache.insert(cache.begin(), std::move(step));
   return cache[0].get();
 }
@@ -158,14 +164,52 @@ absl::Status Graph::Impl::Execute(Graph& graph, CompiledStep& step) {
     HT_RETURN_IF_ERROR(DumpState(graph, step));
     step.dump_dir.clear();
   }
-  const absl::Status ran = step.executable->Run(step.in.data(), step.out.data(), run_count++);
+  const absl::Status ran = Launch(step);
   if (!ran.ok()) {
-    if (step.training) {
-      for (OptimizerEntry& optimizer : optimizers) optimizer.last.applied = false;
-    }
+    if (step.training) NoteFailure();
     return ran;
   }
   return step.training ? CheckSkips() : absl::OkStatus();
+}
+
+absl::Status Graph::Impl::Launch(CompiledStep& step) {
+  runtime::Executable& executable = *step.executable;
+  // Hidden outputs are written in the order of the steps; only one executable keeps it.
+  if (under_way != &executable) Settle();
+  HT_RETURN_IF_ERROR(std::exchange(late_error, absl::OkStatus()));
+  HT_RETURN_IF_ERROR(executable.Start(step.in.data(), step.out.data(), run_count++));
+  if (!executable.writes_outputs_later()) return absl::OkStatus();
+  under_way = &executable;
+  const std::shared_ptr<PendingWrite> pending = executable.WatchOutputs(step.buffers);
+  for (Buffer* buffer : step.buffers) {
+    if (buffer != nullptr) buffer->SetPending(pending);
+  }
+  return absl::OkStatus();
+}
+
+void Graph::Impl::Settle() {
+  if (under_way == nullptr) return;
+  const absl::Status status = std::exchange(under_way, nullptr)->Finish();
+  if (status.ok()) return;
+  NoteFailure();
+  if (late_error.ok()) late_error = status;
+}
+
+void Graph::Impl::DropSteps(size_t keep) {
+  Settle();
+  cache.resize(std::min(cache.size(), keep));
+}
+
+void Graph::Impl::NoteFailure() {
+  for (OptimizerEntry& optimizer : optimizers) optimizer.last.applied = false;
+}
+
+void CompiledStep::SetOutputs(absl::Span<const Tensor> tensors) {
+  const bool later = executable->writes_outputs_later();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    out[i] = later ? tensors[i].address() : tensors[i].raw();
+    buffers[i] = tensors[i].buffer().get();
+  }
 }
 
 }  // namespace halftone::nn

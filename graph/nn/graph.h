@@ -65,6 +65,11 @@ class Graph {
   // Errors: the first mistake of the constructor or of build(), with file and line; InvalidArgument
   // (a module or operand that does not fit); OutOfRange (an index or label of this batch; no
   // variable has changed); FailedPrecondition (too many skipped steps in a row).
+  //
+  // On an accelerator the call returns while the device works. Reading an output waits for it (no
+  // step in between does), the inputs may be changed at once, and an error of the step comes from
+  // synchronize() or from a later call, which then does not run its step; the outputs of the failed
+  // one stay undefined.
   absl::StatusOr<std::vector<Tensor>> operator()(absl::Span<const Tensor> in);
   // The same into tensors of the caller, which must have the dtypes and shapes of the outputs.
   // After the first run of a signature it allocates nothing outside library calls.
@@ -72,8 +77,12 @@ class Graph {
   // Traces and compiles without running. `in` gives dtypes and shapes; values are not read.
   absl::Status compile(absl::Span<const Tensor> in);
 
-  // Where it runs. Default: CPU. Errors (at the next call): a device that this build or machine
-  // lacks.
+  // Waits for all calls; their first error that no call has told. On the CPU there is nothing to
+  // wait for.
+  absl::Status synchronize();
+
+  // Where it runs. Default: CPU. State moves along: each device reads it where it was written last.
+  // Errors (at the next call): a device that this build or machine lacks.
   void to(Device device);
   Device device() const;
   // Mode of the next calls. Each mode has executables of its own.

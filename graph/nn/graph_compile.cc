@@ -168,6 +168,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
 
   step->in.resize(in.size());
   step->out.resize(step->executable->output_types().size());
+  step->buffers.resize(step->out.size());
   if (has_optimizers) {
     size_t i = step->num_outputs;
     for (OptimizerEntry& entry : optimizers) {

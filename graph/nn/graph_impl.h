@@ -16,7 +16,8 @@
 
 namespace halftone::nn {
 
-// What a run tells about an optimizer; hidden graph outputs are written straight into it.
+// What a run tells about an optimizer; hidden graph outputs are written straight into it. To be
+// read after Impl::Settle.
 struct StepResult {
   alignas(kBufferAlignment) float grad_norm = std::numeric_limits<float>::quiet_NaN();
   alignas(kBufferAlignment) bool applied = true;
@@ -49,6 +50,10 @@ struct CompiledStep {
   // Argument tables of Executable::Run; those of hidden outputs are filled once.
   std::vector<const void*> in;
   std::vector<void*> out;
+  std::vector<Buffer*> buffers;  // of `out`; null for hidden outputs
+
+  // The tensors that the next run writes; they must outlive its Start.
+  void SetOutputs(absl::Span<const Tensor> tensors);
 };
 
 struct Graph::Impl {
@@ -68,6 +73,11 @@ struct Graph::Impl {
   std::shared_ptr<runtime::Arena> arena = std::make_shared<runtime::Arena>();
   std::vector<std::unique_ptr<CompiledStep>> cache;  // most recently used first
   std::vector<std::string> notes;
+  // The executable whose outputs may still be under way; null: none.
+  runtime::Executable* under_way = nullptr;
+  absl::Status late_error;  // of a step whose call had returned; for the next call to tell
+
+  ~Impl() { Settle(); }
 
   // Keeps the first error, with the user's file and line. Nothing where `error` is OK.
   void Fail(Loc loc, const absl::Status& error) {
@@ -106,6 +116,13 @@ struct Graph::Impl {
   // Whether the step of an optimizer gives its gradient norm.
   bool GivesGradNorm(const GraphConfig& config, const OptimizerEntry& entry);
   absl::Status Execute(Graph& graph, CompiledStep& step);
+  absl::Status Launch(CompiledStep& step);
+  // Waits for the outputs of all calls; what went wrong is kept in late_error.
+  void Settle();
+  // Waits, and forgets all but the `keep` steps used last.
+  void DropSteps(size_t keep);
+  // A step did not count.
+  void NoteFailure();
   // Variables and inputs, as files that halftone_run reads.
   absl::Status DumpState(Graph& graph, const CompiledStep& step);
   absl::Status CheckSkips() const;

@@ -156,11 +156,13 @@ int64_t OptimizerHandle::applied_steps() const {
 
 double OptimizerHandle::grad_norm() const {
   const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
+  if (entry != nullptr) graph_->impl_->Settle();
   return entry == nullptr ? std::nan("") : static_cast<double>(entry->last.grad_norm);
 }
 
 bool OptimizerHandle::last_step_skipped() const {
   const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
+  if (entry != nullptr) graph_->impl_->Settle();
   return entry != nullptr && !entry->last.applied;
 }
 
@@ -214,7 +216,7 @@ absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
     }
   }
   // Growth factor and the like are attributes of compiled nodes.
-  graph_->impl_->cache.clear();
+  graph_->impl_->DropSteps(0);
   return absl::OkStatus();
 }
 

@@ -14,11 +14,12 @@ absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device) {
       return kernels::MakeCpuTarget();
     case Device::Kind::kReference:
       return kernels::MakeReferenceTarget();
-    case Device::Kind::kCuda:
-      break;
+    case Device::Kind::kCuda: {
+      HT_ASSIGN_OR_RETURN(kernels::DeviceBackend * backend, kernels::OpenCuda(device.index));
+      return backend->MakeTarget(kernels::KernelRegistry::Global());
+    }
   }
-  return Unimplemented("device ", device.ToString(), ": this build has no CUDA kernels; expected ",
-                       "cpu or reference");
+  return InvalidArgument("no such kind of device");
 }
 
 absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> graph,

@@ -19,8 +19,7 @@ struct CompileOptions {
   std::vector<std::string>* notes = nullptr;  // what passes had to say; may be null
 };
 
-// The description of a device that passes and kernels agree on. Errors: Unimplemented for a device
-// that this build lacks.
+// The description of a device that passes and kernels agree on. Errors: those of kernels::OpenCuda.
 absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device);
 
 // Runs the pipeline over `graph`, selects kernels and plans memory. Errors: what a pass says about

@@ -1,10 +1,10 @@
-// Executable: the kernels of one compiled graph, called in order.
+// Executable: the kernels of one compiled graph, called in order. HostExecutable calls them,
+// DeviceExecutable puts their work on an accelerator's stream.
 //
 // Invariants:
 //  1. After the first run a run looks nothing up, takes no lock and allocates nothing outside
-//     library calls: every argument table is built beforehand, only the caller's pointers change.
-//  2. A run that faults changes no variable: no kernel that can fault runs after a variable was
-//     written in place, and everything else is copied at the end.
+//     library calls: every argument table is built beforehand.
+//  2. A run that faults changes no variable.
 #pragma once
 
 #include <functional>
@@ -25,28 +25,43 @@ class Executable {
  public:
   // Takes a graph after the pipeline: no markers. Variables are looked up in `store`, and made
   // there. Errors: Unimplemented (a node no kernel runs, with each candidate's reason),
-  // ResourceExhausted.
+  // ResourceExhausted; those of kernels::OpenCuda.
   static absl::StatusOr<std::unique_ptr<Executable>> Create(std::unique_ptr<ir::Graph> graph,
                                                             const Device& device, uint64_t seed,
                                                             VariableStore& store,
                                                             std::shared_ptr<Arena> arena);
-  ~Executable();
+  virtual ~Executable() = default;
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
 
   // Types of the graph's inputs and outputs, in order.
   const std::vector<ir::ValueType>& input_types() const { return input_types_; }
   const std::vector<ir::ValueType>& output_types() const { return output_types_; }
 
-  // One step. Pointers to plain-layout data of the input and output types, in order. Outputs are
-  // written during the step, so they may overlap neither inputs nor each other.
-  // Errors: OutOfRange with location, node, value and bound; outputs are then undefined.
+  // One step. Pointers to plain-layout data of the input and output types, in order. Outputs may
+  // overlap neither inputs nor each other.
+  // Errors: OutOfRange with location, node, value and bound, outputs are then undefined; the
+  // device's.
   absl::Status Run(const void* const* inputs, void* const* outputs, uint64_t run_count);
 
-  // Called around every kernel while set; costs a clock read each. Null switches it off.
+  // The halves of Run. After Start the inputs may change; outputs are written by Finish at the
+  // latest, which gives the first error of the steps since the last one. On the host Start is the
+  // whole; on an accelerator it waits only for a step several calls back, and the error of an
+  // earlier step may be what it returns (the new step is then not started).
+  virtual absl::Status Start(const void* const* inputs, void* const* outputs,
+                             uint64_t run_count) = 0;
+  virtual absl::Status Finish() = 0;
+  // The outputs of the last Start that are still to come, for Buffer::SetPending: null on the host.
+  // `buffers` own the memory that Start was given, null where nobody waits by it.
+  virtual std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const> buffers) = 0;
+  virtual bool writes_outputs_later() const = 0;
+
+  // Called around every kernel while set; waits for each one's work. Null switches it off.
   using Profile = std::function<void(const ir::Node&, const kernels::Kernel&, double seconds)>;
   void set_profile(Profile profile) { profile_ = std::move(profile); }
 
   const ir::Graph& graph() const { return *graph_; }
-  // The kernels in order of execution, with their nodes.
+  // The kernels in order of execution, with the (first of the) nodes they compute.
   struct Step {
     const ir::Node* node;
     const kernels::Kernel* kernel;
@@ -56,45 +71,31 @@ class Executable {
   const std::string& kernel_log() const { return kernel_log_; }
   const passes::MemoryPlan& plan() const { return plan_; }
 
- private:
+ protected:
   using Space = passes::Slot::Space;
   struct Call {
-    const ir::Node* node;
+    const ir::Node* node;  // of a multi-tensor kernel, the first
     std::unique_ptr<kernels::Kernel> kernel;
-    size_t first_input = 0;   // into input_table_
-    size_t first_output = 0;  // into output_table_
+    size_t first_input = 0;   // into input_slots_ and the tables made of it
+    size_t first_output = 0;  // into output_slots_
     int64_t workspace = 0;    // arena offset
     bool can_fault = false;
   };
-  // A pointer of a table that the caller gives anew for each run.
-  struct Patch {
-    size_t table_index;
-    Space space;
-    size_t argument;
-  };
 
   Executable() = default;
-  absl::Status SelectKernels(const Device& device);
+  absl::Status SelectKernels(Device::Kind device);
   absl::Status ResolveVariables(uint64_t seed, VariableStore& store);
-  void Plan();
-  // Null for the caller's own memory.
-  void* Fixed(const passes::Slot& slot) const;
-  const void* Address(const passes::Slot& slot, const void* const* inputs,
-                      void* const* outputs) const;
-  void Bind();
-  absl::Status RunKernels(uint64_t run_count);
+  // Plans memory (workspaces are those of the selected kernels) and lays out the calls.
+  void Plan(passes::MemoryPlanOptions options);
+  absl::Status FaultOf(const ir::Node& node, const kernels::Fault& fault) const;
 
   std::unique_ptr<ir::Graph> graph_;
   std::shared_ptr<Arena> arena_;
-  uint64_t bound_generation_ = 0;
   passes::MemoryPlan plan_;
   std::vector<ir::ValueType> input_types_, output_types_;
   std::map<int64_t, std::unique_ptr<kernels::Kernel>> selected_;  // by node id, until Plan
   std::vector<Call> calls_;
-  std::vector<passes::Slot> input_slots_, output_slots_;  // what the tables hold
-  std::vector<const void*> input_table_;
-  std::vector<void*> output_table_;
-  std::vector<Patch> input_patches_, output_patches_;
+  std::vector<passes::Slot> input_slots_, output_slots_;
   std::vector<std::shared_ptr<VariableStorage>> variables_;  // in the order of the graph's
   std::vector<VariableStorage*> written_;
   std::vector<Tensor> constants_;

@@ -18,8 +18,44 @@ absl::Status VariableStorage::Materialise(uint64_t seed, const std::string& name
   HT_ASSIGN_OR_RETURN(Tensor value, Tensor::Allocate(dtype_, shape_));
   Initialise(init_, seed, HashName(name.data(), name.size()), value);
   value_ = std::move(value);
-  BumpVersion();
+  HostWrote();
   return absl::OkStatus();
+}
+
+const Tensor& VariableStorage::value() const {
+  if (!host_is_newest()) FetchToHost().IgnoreError();
+  return value_;
+}
+
+absl::Status VariableStorage::FetchToHost() const {
+  if (host_is_newest()) return absl::OkStatus();
+  for (const auto& [where, copy] : on_devices_) {
+    if (where.second != dtype_ || copy.version != version_) continue;
+    HT_RETURN_IF_ERROR(
+        where.first->Download(value_.raw(), copy.memory->data(), value_.num_bytes()));
+    host_version_ = version_;
+    return absl::OkStatus();
+  }
+  return Internal("no copy of a variable is the newest");
+}
+
+absl::StatusOr<DeviceCopy*> VariableStorage::OnDevice(kernels::DeviceBackend& backend) {
+  return CopyOn(backend, dtype_);
+}
+
+absl::StatusOr<DeviceCopy*> VariableStorage::LowOnDevice(kernels::DeviceBackend& backend,
+                                                         DType low) {
+  HT_CHECK(low != dtype_, "a low copy has another dtype");
+  return CopyOn(backend, low);
+}
+
+absl::StatusOr<DeviceCopy*> VariableStorage::CopyOn(kernels::DeviceBackend& backend, DType dtype) {
+  DeviceCopy& copy = on_devices_[{&backend, dtype}];
+  if (copy.memory == nullptr) {
+    const auto bytes = static_cast<size_t>(shape_.num_elements()) * SizeOf(dtype);
+    HT_ASSIGN_OR_RETURN(copy.memory, backend.Allocate(bytes));
+  }
+  return &copy;
 }
 
 absl::Status VariableStorage::Assign(const Tensor& value) {
@@ -31,7 +67,7 @@ absl::Status VariableStorage::Assign(const Tensor& value) {
     HT_ASSIGN_OR_RETURN(value_, Tensor::Allocate(dtype_, shape_));
   }
   if (value.num_bytes() != 0) std::memmove(value_.raw(), value.raw(), value.num_bytes());
-  BumpVersion();
+  HostWrote();
   return absl::OkStatus();
 }
 

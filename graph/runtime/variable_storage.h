@@ -3,18 +3,31 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "halftone/core/tensor.h"
 #include "halftone/graph/ir/graph.h"
+#include "halftone/kernels/device_backend.h"
 
 namespace halftone::runtime {
 
-// The master value is in plain layout and is made when it is first needed. Its memory then never
-// moves, so executables may keep the address.
+// The value of a variable, or of its cast to a 16-bit type, in the memory of a device.
+struct DeviceCopy {
+  std::unique_ptr<kernels::DeviceMemory> memory;
+  uint64_t version = 0;  // of the value it holds; 0: none
+};
+
+// The master value is in plain layout and is made when it is first needed. Its memory, in the host
+// and on each device that runs a graph with it, then never moves, so executables may keep
+// addresses.
 //
-// Invariant: whoever writes the memory calls BumpVersion afterwards; derived copies compare
-// versions. Thread-safety: none; one thread runs graphs and reads or writes state at a time.
+// Whoever writes a copy says so (HostWrote, DeviceWrote), which makes it the newest; readers bring
+// their own up to date first. Nothing is copied before somebody reads.
+//
+// Thread-safety: none; one thread runs graphs and reads or writes state at a time.
 class VariableStorage {
  public:
   VariableStorage(DType dtype, const Shape& shape, ir::VariableKind kind, bool trainable,
@@ -39,25 +52,43 @@ class VariableStorage {
   // value. Errors: ResourceExhausted.
   absl::Status Materialise(uint64_t seed, const std::string& name);
 
-  // The master itself, shared. Requires: materialised().
-  const Tensor& value() const { return value_; }
-  void* data() const { return value_.raw(); }
+  // The master in host memory, shared; fetched from the device that wrote it last. Should that fail
+  // it is the last value that came, and FetchToHost says why. Requires: materialised().
+  const Tensor& value() const;
+  // The same memory as it is, without fetching.
+  void* host_data() const { return value_.raw(); }
+
+  // Makes the host's value the newest one's equal; waits for the device if that has it. Errors: the
+  // device's.
+  absl::Status FetchToHost() const;
 
   // Copies `value` into the master. Errors: InvalidArgument if dtype or shape differ.
   absl::Status Assign(const Tensor& value);
 
-  // Grows with every write.
+  // Grows with every write; from 1 once there is a value.
   uint64_t version() const { return version_; }
-  void BumpVersion() { ++version_; }
+  bool host_is_newest() const { return host_version_ == version_; }
+  void HostWrote() { host_version_ = ++version_; }
+
+  // The value on a device, made (not filled) at the first call. The address is the storage's from
+  // then on. Errors: ResourceExhausted.
+  absl::StatusOr<DeviceCopy*> OnDevice(kernels::DeviceBackend& backend);
+  // The same for its cast to `low`.
+  absl::StatusOr<DeviceCopy*> LowOnDevice(kernels::DeviceBackend& backend, DType low);
+  void DeviceWrote(DeviceCopy& copy) { copy.version = ++version_; }
 
  private:
   DType dtype_;
   Shape shape_;
   ir::VariableKind kind_;
   bool trainable_;
+  absl::StatusOr<DeviceCopy*> CopyOn(kernels::DeviceBackend& backend, DType dtype);
+
   ir::Initializer init_;
-  Tensor value_;
+  mutable Tensor value_;
   uint64_t version_ = 0;
+  mutable uint64_t host_version_ = 0;
+  std::map<std::pair<kernels::DeviceBackend*, DType>, DeviceCopy> on_devices_;
 };
 
 // Fills `value` as `init` says, from random stream (seed, stream).

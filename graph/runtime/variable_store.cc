@@ -85,6 +85,7 @@ absl::Status VariableStore::MaterialiseAll(uint64_t seed) {
   for (const auto& [name, storage] : names_) {
     // Under its first name, whichever comes first in the alphabet.
     HT_RETURN_IF_ERROR(storage->Materialise(seed, first_names_.at(storage.get())));
+    HT_RETURN_IF_ERROR(storage->FetchToHost());
   }
   return absl::OkStatus();
 }

@@ -48,7 +48,8 @@ class VariableStore {
   // Errors: InvalidArgument if dtype or shape differ from the storage or the loaded value.
   absl::StatusOr<std::shared_ptr<VariableStorage>> Resolve(const ir::Variable& variable,
                                                            uint64_t seed);
-  // Makes every value that is missing.
+  // Makes every value that is missing and fetches those that a device wrote last. Errors:
+  // ResourceExhausted; the device's.
   absl::Status MaterialiseAll(uint64_t seed);
 
   // Copies of all values, including those loaded for variables that no compilation has asked for

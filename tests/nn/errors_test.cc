@@ -293,10 +293,10 @@ TEST(CallErrors, OutputsOfRun) {
 
 TEST(CallErrors, DeviceThatThisBuildLacks) {
   FnGraph graph([&](const Values& in) -> Values { return {relu(in[0])}; });
-  graph.to(Device::Cuda(0));
+  graph.to(Device::Cuda(99));
   const absl::Status status = CallStatus(graph, {F32({1}, {2})});
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(Message(status), StartsWith("device cuda:0"));
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(Message(status), StartsWith("device cuda:99: "));
   graph.to(Device::Reference());
   EXPECT_THAT(Call1(graph, {F32({1}, {-2})}), ElementsAre(0));
 }

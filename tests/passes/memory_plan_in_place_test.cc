@@ -66,5 +66,43 @@ TEST(MemoryPlanInPlace, CheckerSeesABroadcastOperandOverwritten) {
   EXPECT_FALSE(CheckMemoryPlan(*p.graph, p.plan).ok());
 }
 
+constexpr char kStep[] = R"(graph @g(%x: f32[4]) {
+  %w = variable "w" : f32[4]
+  %low = cast(%w) {to=f16} : f16[4]
+  %low_32 = cast(%low) {to=f32} : f32[4]
+  %y = mul(%x, %low_32)
+  %next = sub(%w, %y)
+  commit "w" = %next
+  return %y
+})";
+
+TEST(MemoryPlanInPlace, KeptValuesLieBesideTheArenaAndDoNotRun) {
+  MemoryPlanOptions options;
+  options.is_kept = [](const ir::Node& node) { return node.name() == "low"; };
+  auto graph = ir::Parse(kStep);
+  ASSERT_TRUE(graph.ok());
+  const MemoryPlan plan = PlanMemory(**graph, options);
+  EXPECT_TRUE(CheckMemoryPlan(**graph, plan, options).ok());
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if ((*graph)->nodes()[i]->name() != "low") continue;
+    EXPECT_FALSE(plan.nodes[i].runs);
+    EXPECT_EQ(plan.nodes[i].outputs[0], (Slot{Slot::Space::kKept, 0, 0, 8}));
+  }
+  // A plan that runs it after all is found.
+  EXPECT_FALSE(CheckMemoryPlan(**graph, PlanMemory(**graph), options).ok());
+}
+
+TEST(MemoryPlanInPlace, OnlyNodesThatMayWriteAVariable) {
+  const Planned anyone = Plan(kStep);
+  EXPECT_EQ(anyone.SlotOf("next").space, Slot::Space::kVariable);
+  MemoryPlanOptions options;
+  options.may_write_variable = [](const ir::Node& node) { return node.op().name != "sub"; };
+  const MemoryPlan plan = PlanMemory(*anyone.graph, options);
+  EXPECT_EQ(plan.variables_in_place, 0);
+  EXPECT_EQ(plan.commit_copies.size(), 1u);
+  EXPECT_TRUE(CheckMemoryPlan(*anyone.graph, plan, options).ok());
+  EXPECT_FALSE(CheckMemoryPlan(*anyone.graph, anyone.plan, options).ok());
+}
+
 }  // namespace
 }  // namespace halftone::passes

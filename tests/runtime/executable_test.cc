@@ -192,10 +192,10 @@ TEST(Compile, TrainsAGraphFromText) {
 TEST(Compile, DevicesOfThisBuild) {
   EXPECT_EQ((*TargetOf(Device::Reference()))->name(), "reference");
   EXPECT_THAT((*TargetOf(Device::Cpu()))->name(), ::testing::StartsWith("cpu-"));
-  const absl::Status status = TargetOf(Device::Cuda(1)).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(Message(status),
-            "device cuda:1: this build has no CUDA kernels; expected cpu or reference");
+  // Whether or not there is CUDA here; tests/programs/cuda_module_test.cc has the texts.
+  const absl::Status status = TargetOf(Device::Cuda(99)).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(Message(status), ::testing::StartsWith("device cuda:99: "));
 }
 
 }  // namespace

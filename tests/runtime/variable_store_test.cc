@@ -24,12 +24,12 @@ TEST(VariableStorage, MakesItsValueOnce) {
   ASSERT_TRUE(v.Materialise(0, "v").ok());
   EXPECT_THAT(v.value().ToVector(), ElementsAre(2, 2, 2));
   EXPECT_EQ(v.version(), 1u);
-  const void* address = v.data();
+  const void* address = v.host_data();
   ASSERT_TRUE(v.Materialise(1, "w").ok());
   EXPECT_EQ(v.version(), 1u);
   ASSERT_TRUE(v.Assign(Tensor::Of(DType::kF32, {3}, {1, 2, 3})).ok());
   EXPECT_EQ(v.version(), 2u);
-  EXPECT_EQ(v.data(), address) << "executables keep the address";
+  EXPECT_EQ(v.host_data(), address) << "executables keep the address";
   EXPECT_THAT(v.value().ToVector(), ElementsAre(1, 2, 3));
 }
 
@@ -97,7 +97,7 @@ TEST(VariableStore, NamesAreAliases) {
   ASSERT_TRUE(store.MaterialiseAll(0).ok());
   const StateDict state = store.Save();
   EXPECT_EQ(state.at("a").raw(), state.at("z").raw()) << "one tensor under both names";
-  EXPECT_NE(state.at("a").raw(), v->data()) << "a copy";
+  EXPECT_NE(state.at("a").raw(), v->host_data()) << "a copy";
 }
 
 TEST(VariableStore, ResolveMakesStateOrRefuses) {

@@ -1,0 +1,436 @@
+#include "halftone/graph/runtime/device_executable.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace halftone::runtime {
+namespace {
+
+constexpr size_t kAlignment = 256;
+// Variables up to this size go through the ring when the host has written them; larger ones are
+// loaded, not set step by step.
+constexpr size_t kSmallVariable = 64;
+
+size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+size_t Bytes(const ir::ValueType& type) { return static_cast<size_t>(type.num_bytes()); }
+
+// For finding faults: every step kernel by kernel.
+bool MayRecord() {
+  const char* setting = std::getenv("HALFTONE_CUDA_GRAPH");
+  return setting == nullptr || std::strcmp(setting, "0") != 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executable>> DeviceExecutable::Create(
+    std::unique_ptr<ir::Graph> graph, kernels::DeviceBackend& backend, uint64_t seed,
+    VariableStore& store, std::shared_ptr<Arena> arena) {
+  std::unique_ptr<DeviceExecutable> e(new DeviceExecutable(backend));
+  e->graph_ = std::move(graph);
+  e->arena_ = std::move(arena);
+  HT_RETURN_IF_ERROR(e->SelectKernels(backend.device().kind));
+  HT_RETURN_IF_ERROR(e->ResolveVariables(seed, store));
+  HT_RETURN_IF_ERROR(e->PlaceVariables());
+  HT_RETURN_IF_ERROR(e->FindKept());
+
+  passes::MemoryPlanOptions options;
+  const auto& nodes = e->graph_->nodes();
+  const bool may_fault = std::any_of(nodes.begin(), nodes.end(),
+                                     [](const auto& node) { return node->op().can_fault; });
+  if (may_fault) {
+    options.may_write_variable = [&e](const ir::Node& node) {
+      return e->selected_.at(node.id())->keeps_state_on_fault();
+    };
+  }
+  options.is_kept = [&e](const ir::Node& node) {
+    return std::any_of(e->kept_.begin(), e->kept_.end(),
+                       [&node](const Kept& kept) { return kept.node == &node; });
+  };
+  e->Plan(std::move(options));
+  HT_RETURN_IF_ERROR(e->GroupCalls());
+  e->LayOut();
+  HT_ASSIGN_OR_RETURN(e->io_, backend.Allocate(e->layout_.end));
+  HT_RETURN_IF_ERROR(e->PlaceConstants());
+  std::vector<StepRing::Output> outputs;
+  for (size_t i = 0; i < e->output_types_.size(); ++i) {
+    outputs.push_back({e->layout_.outputs[i], Bytes(e->output_types_[i])});
+  }
+  HT_ASSIGN_OR_RETURN(e->ring_, StepRing::Create(backend, e->layout_.slot_bytes, std::move(outputs),
+                                                 [raw = e.get()](const char* slot) {
+                                                   return raw->CheckStep(slot);
+                                                 }));
+  HT_RETURN_IF_ERROR(e->arena_->Reserve(static_cast<size_t>(e->plan_.arena_bytes), &e->backend_));
+  e->Bind();
+  return std::unique_ptr<Executable>(std::move(e));
+}
+
+DeviceExecutable::~DeviceExecutable() {
+  if (ring_ != nullptr) ring_->Close();
+}
+
+absl::Status DeviceExecutable::PlaceVariables() {
+  for (const std::shared_ptr<VariableStorage>& variable : variables_) {
+    HT_ASSIGN_OR_RETURN(DeviceCopy * copy, variable->OnDevice(backend_));
+    masters_.push_back(copy);
+  }
+  for (const VariableStorage* written : written_) {
+    const auto at =
+        std::find_if(variables_.begin(), variables_.end(),
+                     [written](const auto& variable) { return variable.get() == written; });
+    written_indices_.push_back(static_cast<size_t>(at - variables_.begin()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExecutable::FindKept() {
+  for (const std::unique_ptr<ir::Node>& node : graph_->nodes()) {
+    if (node->op().name != "cast" || node->input(0).node->op().name != "variable") continue;
+    const ir::ValueType &from = node->input_type(0), &to = node->output_type();
+    if (!IsLow(to.dtype) || from.layout != to.layout) continue;
+    const std::string& name = node->input(0).node->attrs().GetString("name");
+    const auto at =
+        std::find_if(graph_->variables().begin(), graph_->variables().end(),
+                     [&name](const ir::Variable& variable) { return variable.name == name; });
+    Kept kept;
+    kept.node = node.get();
+    kept.variable = static_cast<size_t>(at - graph_->variables().begin());
+    if (variables_[kept.variable]->dtype() == to.dtype) continue;
+    kept.kernel = std::move(selected_.at(node->id()));
+    HT_ASSIGN_OR_RETURN(kept.copy, variables_[kept.variable]->LowOnDevice(backend_, to.dtype));
+    kept_.push_back(std::move(kept));
+  }
+  return absl::OkStatus();
+}
+
+// Whether neither call writes what the other reads or writes, so that they may run at once.
+bool DeviceExecutable::IsIndependent(const Call& call, const Call& other) const {
+  const auto touches = [](const passes::Slot& a, const passes::Slot& b) {
+    return a.space == b.space && a.index == b.index && a.offset < b.offset + b.bytes &&
+           b.offset < a.offset + a.bytes;
+  };
+  const auto written = [this](const Call& c) {
+    std::vector<passes::Slot> slots(
+        output_slots_.begin() + static_cast<int64_t>(c.first_output),
+        output_slots_.begin() + static_cast<int64_t>(c.first_output) + c.node->num_outputs());
+    passes::Slot scratch;
+    scratch.offset = c.workspace;
+    scratch.bytes = static_cast<int64_t>(c.kernel->workspace_bytes());
+    slots.push_back(scratch);
+    return slots;
+  };
+  const auto used = [this, &written](const Call& c) {
+    std::vector<passes::Slot> slots = written(c);
+    slots.insert(slots.end(), input_slots_.begin() + static_cast<int64_t>(c.first_input),
+                 input_slots_.begin() + static_cast<int64_t>(c.first_input) + c.node->num_inputs());
+    return slots;
+  };
+  const auto conflict = [&](const Call& writer, const Call& user) {
+    for (const passes::Slot& a : written(writer)) {
+      for (const passes::Slot& b : used(user)) {
+        if (touches(a, b)) return true;
+      }
+    }
+    return false;
+  };
+  return !conflict(call, other) && !conflict(other, call);
+}
+
+// Which kept cast the call at `position`, which updates a variable in place, may write too: nothing
+// reads the old one any more. -1: none.
+int DeviceExecutable::KeptThatUpdates(const Call& call, size_t position) const {
+  const passes::Slot& slot = output_slots_[call.first_output];
+  if (slot.space != Space::kVariable) return -1;
+  for (size_t k = 0; k < kept_.size(); ++k) {
+    if (kept_[k].variable != static_cast<size_t>(slot.index)) continue;
+    bool read_later = false;
+    for (size_t c = position; c < calls_.size(); ++c) {
+      for (int i = 0; i < calls_[c].node->num_inputs(); ++i) {
+        const passes::Slot& read = input_slots_[calls_[c].first_input + static_cast<size_t>(i)];
+        read_later =
+            read_later || (read.space == Space::kKept && read.index == static_cast<int>(k));
+      }
+    }
+    for (const passes::OutputCopy& copy : plan_.output_copies) {
+      read_later =
+          read_later || (copy.from.space == Space::kKept && copy.from.index == static_cast<int>(k));
+    }
+    if (!read_later) return static_cast<int>(k);
+  }
+  return -1;
+}
+
+absl::Status DeviceExecutable::GroupCalls() {
+  const kernels::KernelRegistry& registry = kernels::KernelRegistry::Global();
+  std::vector<Call> grouped;
+  for (size_t first = 0, end = 0; first < calls_.size(); first = end) {
+    end = first + 1;
+    const Call& call = calls_[first];
+    const kernels::KernelCandidate* candidate =
+        registry.Find(call.node->op().name, call.kernel->name());
+    const bool groups = candidate->can_group && candidate->create_group;
+    const auto joins = [&](const Call& next) {
+      if (next.kernel->name() != call.kernel->name()) return false;
+      if (!candidate->can_group(*call.node, *next.node)) return false;
+      return std::all_of(calls_.begin() + static_cast<int64_t>(first),
+                         calls_.begin() + static_cast<int64_t>(end),
+                         [&](const Call& member) { return IsIndependent(member, next); });
+    };
+    while (groups && end < calls_.size() && joins(calls_[end])) ++end;
+    std::vector<kernels::GroupMember> members;
+    std::vector<int> copies;
+    for (size_t c = first; groups && c < end; ++c) {
+      const int kept = KeptThatUpdates(calls_[c], first);
+      copies.push_back(kept);
+      members.push_back(
+          {calls_[c].node,
+           kept < 0 ? std::nullopt : std::optional<DType>(kept_[kept].node->output_type().dtype)});
+    }
+    if (!groups) {
+      grouped.push_back(std::move(calls_[first]));
+      call_copies_.emplace_back();
+      continue;
+    }
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<kernels::Kernel> kernel,
+                        registry.CreateGroup(*candidate, members));
+    kernel_log_ += Concat("%", call.node->name(), " and ", end - first - 1, " more: one ",
+                          kernel->name(), "\n");
+    for (const int kept : copies) {
+      if (kept >= 0) kept_[static_cast<size_t>(kept)].written_by_update = true;
+    }
+    Call joined;
+    joined.node = call.node;
+    joined.kernel = std::move(kernel);
+    joined.first_input = call.first_input;
+    joined.first_output = call.first_output;
+    joined.workspace = -1;
+    group_workspaces_.resize(grouped.size() + 1);
+    HT_ASSIGN_OR_RETURN(group_workspaces_.back(),
+                        backend_.Allocate(joined.kernel->workspace_bytes()));
+    grouped.push_back(std::move(joined));
+    call_copies_.push_back(std::move(copies));
+  }
+  calls_ = std::move(grouped);
+  return absl::OkStatus();
+}
+
+void DeviceExecutable::LayOut() {
+  size_t at = 0;
+  const auto place = [&at](size_t bytes) {
+    const size_t offset = at;
+    at += Aligned(bytes);
+    return offset;
+  };
+  for (const ir::ValueType& type : input_types_) layout_.inputs.push_back(place(Bytes(type)));
+  layout_.state = place(sizeof(kernels::DeviceRunState));
+  for (const ir::ValueType& type : output_types_) layout_.outputs.push_back(place(Bytes(type)));
+  layout_.end = at;
+  for (const std::shared_ptr<VariableStorage>& variable : variables_) {
+    const size_t bytes = variable->value().num_bytes();
+    layout_.variables.push_back(bytes <= kSmallVariable ? place(bytes) : kNowhere);
+  }
+  layout_.slot_bytes = at;
+}
+
+absl::Status DeviceExecutable::PlaceConstants() {
+  size_t bytes = 0;
+  for (const Tensor& constant : constants_) {
+    constant_offsets_.push_back(bytes);
+    bytes += Aligned(constant.num_bytes());
+  }
+  HT_ASSIGN_OR_RETURN(constant_memory_, backend_.Allocate(bytes));
+  for (size_t i = 0; i < constants_.size(); ++i) {
+    if (constants_[i].num_bytes() == 0) continue;
+    HT_RETURN_IF_ERROR(
+        backend_.Upload(static_cast<char*>(constant_memory_->data()) + constant_offsets_[i],
+                        constants_[i].raw(), constants_[i].num_bytes()));
+  }
+  return absl::OkStatus();
+}
+
+void* DeviceExecutable::Address(const passes::Slot& slot) const {
+  const auto index = static_cast<size_t>(slot.index);
+  char* const io = static_cast<char*>(io_->data());
+  switch (slot.space) {
+    case Space::kArena:
+      return static_cast<char*>(arena_->data()) + slot.offset;
+    case Space::kInput:
+      return io + layout_.inputs[index];
+    case Space::kOutput:
+      return io + layout_.outputs[index];
+    case Space::kConstant:
+      return static_cast<char*>(constant_memory_->data()) + constant_offsets_[index];
+    case Space::kVariable:
+      return masters_[index]->memory->data();
+    case Space::kKept:
+      return kept_[index].copy->memory->data();
+  }
+  return nullptr;
+}
+
+void DeviceExecutable::Bind() {
+  input_table_.clear();
+  output_table_.clear();
+  for (const passes::Slot& slot : input_slots_) input_table_.push_back(Address(slot));
+  for (const passes::Slot& slot : output_slots_) output_table_.push_back(Address(slot));
+
+  workspaces_.clear();
+  copy_tables_.clear();
+  group_workspaces_.resize(calls_.size());
+  for (size_t c = 0; c < calls_.size(); ++c) {
+    const bool has_own = calls_[c].workspace < 0;
+    workspaces_.push_back(calls_[c].kernel->workspace_bytes() == 0 ? nullptr
+                          : has_own                                ? group_workspaces_[c]->data()
+                                    : static_cast<char*>(arena_->data()) + calls_[c].workspace);
+    std::vector<void*> copies;
+    for (const int kept : call_copies_[c]) {
+      copies.push_back(kept < 0 ? nullptr : kept_[static_cast<size_t>(kept)].copy->memory->data());
+    }
+    copy_tables_.push_back(std::move(copies));
+  }
+
+  output_copies_.clear();
+  staging_copies_.clear();
+  commit_copies_.clear();
+  char* const io = static_cast<char*>(io_->data());
+  char* const arena = static_cast<char*>(arena_->data());
+  for (const passes::OutputCopy& copy : plan_.output_copies) {
+    if (copy.from.bytes == 0) continue;
+    output_copies_.push_back({io + layout_.outputs[static_cast<size_t>(copy.output)],
+                              Address(copy.from), static_cast<size_t>(copy.from.bytes)});
+  }
+  for (const passes::CommitCopy& copy : plan_.commit_copies) {
+    const auto bytes = static_cast<size_t>(copy.from.bytes);
+    if (bytes == 0) continue;
+    void* const variable = masters_[static_cast<size_t>(copy.variable)]->memory->data();
+    if (copy.staged) {
+      staging_copies_.push_back({arena + copy.staging_offset, Address(copy.from), bytes});
+      commit_copies_.push_back({variable, arena + copy.staging_offset, bytes});
+    } else {
+      commit_copies_.push_back({variable, Address(copy.from), bytes});
+    }
+  }
+  bound_generation_ = arena_->generation();
+}
+
+absl::Status DeviceExecutable::Start(const void* const* inputs, void* const* outputs,
+                                     uint64_t run_count) {
+  HT_ASSIGN_OR_RETURN(char* const slot, ring_->Begin());
+  // Another executable of the graph may have made the arena grow.
+  if (bound_generation_ != arena_->generation()) {
+    HT_RETURN_IF_ERROR(arena_->Reserve(static_cast<size_t>(plan_.arena_bytes), &backend_));
+    HT_RETURN_IF_ERROR(backend_.Synchronize());
+    step_graph_ = nullptr;
+    Bind();
+  }
+  for (size_t i = 0; i < input_types_.size(); ++i) {
+    const size_t bytes = Bytes(input_types_[i]);
+    if (bytes > 0) std::memcpy(slot + layout_.inputs[i], inputs[i], bytes);
+  }
+  kernels::DeviceRunState state;
+  state.run_count = run_count;
+  std::memcpy(slot + layout_.state, &state, sizeof(state));
+  HT_RETURN_IF_ERROR(backend_.CopyToDevice(io_->data(), slot, layout_.state + sizeof(state)));
+  HT_RETURN_IF_ERROR(BringVariables(slot));
+  HT_RETURN_IF_ERROR(DeriveKept());
+  HT_RETURN_IF_ERROR(RunStep());
+  HT_RETURN_IF_ERROR(backend_.CopyToHost(slot + layout_.state,
+                                         static_cast<char*>(io_->data()) + layout_.state,
+                                         layout_.end - layout_.state));
+  for (const size_t i : written_indices_) variables_[i]->DeviceWrote(*masters_[i]);
+  for (Kept& kept : kept_) {
+    if (kept.written_by_update) kept.copy->version = variables_[kept.variable]->version();
+  }
+  return ring_->Commit(outputs);
+}
+
+absl::Status DeviceExecutable::BringVariables(char* slot) {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    VariableStorage& variable = *variables_[i];
+    DeviceCopy& copy = *masters_[i];
+    if (copy.version == variable.version()) continue;
+    HT_RETURN_IF_ERROR(variable.FetchToHost());
+    const size_t bytes = variable.value().num_bytes();
+    if (bytes > 0 && layout_.variables[i] != kNowhere) {
+      char* const staged = slot + layout_.variables[i];
+      std::memcpy(staged, variable.host_data(), bytes);
+      HT_RETURN_IF_ERROR(backend_.CopyToDevice(copy.memory->data(), staged, bytes));
+    } else if (bytes > 0) {
+      HT_RETURN_IF_ERROR(backend_.Upload(copy.memory->data(), variable.host_data(), bytes));
+    }
+    copy.version = variable.version();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExecutable::DeriveKept() {
+  for (Kept& kept : kept_) {
+    const uint64_t version = variables_[kept.variable]->version();
+    if (kept.copy->version == version) continue;
+    kernels::RunState state;
+    state.stream = backend_.stream();
+    const void* const from = masters_[kept.variable]->memory->data();
+    void* const to = kept.copy->memory->data();
+    kept.kernel->Run({&from, &to, nullptr, &state});
+    HT_RETURN_IF_ERROR(state.error);
+    kept.copy->version = version;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExecutable::RunStep() {
+  if (!warm_ || profile_ != nullptr || !MayRecord()) {
+    warm_ = true;
+    return Enqueue(backend_.stream(), /*one_by_one=*/true);
+  }
+  if (step_graph_ == nullptr) {
+    HT_ASSIGN_OR_RETURN(step_graph_, backend_.Capture([this](void* stream) {
+      return Enqueue(stream, /*one_by_one=*/false);
+    }));
+  }
+  return backend_.Launch(*step_graph_);
+}
+
+absl::Status DeviceExecutable::Enqueue(void* stream, bool one_by_one) {
+  auto* const device_state =
+      reinterpret_cast<kernels::DeviceRunState*>(static_cast<char*>(io_->data()) + layout_.state);
+  kernels::RunState state;
+  state.stream = stream;
+  state.device = device_state;
+  for (size_t c = 0; c < calls_.size(); ++c) {
+    const Call& call = calls_[c];
+    kernels::KernelArgs args{input_table_.data() + call.first_input,
+                             output_table_.data() + call.first_output, workspaces_[c], &state};
+    args.fault_id = static_cast<int64_t>(c) + 1;
+    args.copies = copy_tables_[c].data();
+    const bool is_timed = one_by_one && profile_ != nullptr;
+    if (is_timed) HT_RETURN_IF_ERROR(backend_.Synchronize());
+    const auto start = std::chrono::steady_clock::now();
+    if (one_by_one) backend_.BeginRange(call.node->name().c_str());
+    call.kernel->Run(args);
+    if (one_by_one) backend_.EndRange();
+    HT_RETURN_IF_ERROR(state.error);
+    if (is_timed) {
+      HT_RETURN_IF_ERROR(backend_.Synchronize());
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      profile_(*call.node, *call.kernel, taken.count());
+    }
+  }
+  HT_RETURN_IF_ERROR(backend_.CopySegments(output_copies_, nullptr, stream));
+  HT_RETURN_IF_ERROR(backend_.CopySegments(staging_copies_, nullptr, stream));
+  return backend_.CopySegments(commit_copies_, device_state, stream);
+}
+
+absl::Status DeviceExecutable::CheckStep(const char* slot) const {
+  kernels::DeviceRunState state;
+  std::memcpy(&state, slot + layout_.state, sizeof(state));
+  if (state.fault_id == 0) return absl::OkStatus();
+  const auto call = static_cast<size_t>(state.fault_id - 1);
+  HT_CHECK(call < calls_.size(), "a fault of a node that the step does not have");
+  return FaultOf(*calls_[call].node, {true, state.fault_value, state.fault_bound});
+}
+
+}  // namespace halftone::runtime

@@ -1,0 +1,102 @@
+// DeviceExecutable: puts the kernels of a step on an accelerator's stream. The first run puts them
+// there one by one, which warms up libraries; the second records them as one graph that later runs
+// start as a whole.
+//
+// Invariants:
+//  1. Every address in the step is fixed: inputs, outputs and the run's state lie in one block,
+//  `io`.
+//     What the host gives a step (inputs, run count, learning rate) goes through a slot of the
+//     StepRing, so the host may change it while earlier steps are under way.
+//  2. A fault (DeviceRunState) does not stop the work behind it. It changes no variable all the
+//  same:
+//     kernels that write one in place do nothing then, and the copies at the end are gated.
+//  3. 16-bit casts of variables are kept from step to step, with the version of the value they were
+//     made of. The update of a variable writes them in the same pass; any other write makes them
+//     stale, and the next run derives them again.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "halftone/graph/runtime/executable.h"
+#include "halftone/graph/runtime/step_ring.h"
+
+namespace halftone::runtime {
+
+class DeviceExecutable : public Executable {
+ public:
+  // As Executable::Create. `backend` must outlive it.
+  static absl::StatusOr<std::unique_ptr<Executable>> Create(std::unique_ptr<ir::Graph> graph,
+                                                            kernels::DeviceBackend& backend,
+                                                            uint64_t seed, VariableStore& store,
+                                                            std::shared_ptr<Arena> arena);
+  ~DeviceExecutable() override;
+
+  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t run_count) override;
+  absl::Status Finish() override { return ring_->Finish(); }
+  std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const> buffers) override {
+    return ring_->Watch(buffers);
+  }
+  bool writes_outputs_later() const override { return true; }
+
+ private:
+  // The cast of a variable that is kept.
+  struct Kept {
+    const ir::Node* node;
+    size_t variable;
+    std::unique_ptr<kernels::Kernel> kernel;
+    DeviceCopy* copy;
+    bool written_by_update = false;
+  };
+  // How the block of inputs, state and outputs is laid out; a slot of the ring has the same layout,
+  // and room for small variables behind it.
+  struct Layout {
+    std::vector<size_t> inputs, outputs;
+    size_t state = 0;
+    size_t end = 0;
+    std::vector<size_t> variables;  // in a slot; kNowhere for large ones
+    size_t slot_bytes = 0;
+  };
+  static constexpr size_t kNowhere = SIZE_MAX;
+
+  explicit DeviceExecutable(kernels::DeviceBackend& backend) : backend_(backend) {}
+  absl::Status PlaceVariables();
+  absl::Status FindKept();
+  // Joins neighbouring calls that one multi-tensor kernel can do.
+  absl::Status GroupCalls();
+  bool IsIndependent(const Call& call, const Call& other) const;
+  int KeptThatUpdates(const Call& call, size_t position) const;
+  void LayOut();
+  absl::Status PlaceConstants();
+  void Bind();
+  void* Address(const passes::Slot& slot) const;
+  absl::Status BringVariables(char* slot);
+  absl::Status DeriveKept();
+  absl::Status RunStep();
+  // Puts all work of the step on `stream`.
+  absl::Status Enqueue(void* stream, bool one_by_one);
+  absl::Status CheckStep(const char* slot) const;
+
+  kernels::DeviceBackend& backend_;
+  Layout layout_;
+  std::unique_ptr<kernels::DeviceMemory> io_, constant_memory_;
+  std::vector<size_t> constant_offsets_;
+  std::vector<std::unique_ptr<kernels::DeviceMemory>> group_workspaces_;
+  std::vector<DeviceCopy*> masters_;  // by variable
+  std::vector<size_t> written_indices_;
+  std::vector<Kept> kept_;
+  std::vector<std::vector<int>> call_copies_;  // by call and member: into kept_, or -1
+
+  uint64_t bound_generation_ = 0;
+  std::vector<const void*> input_table_;
+  std::vector<void*> output_table_;
+  std::vector<std::vector<void*>> copy_tables_;  // by call
+  std::vector<void*> workspaces_;                // by call
+  std::vector<kernels::DeviceCopySegment> output_copies_, staging_copies_, commit_copies_;
+
+  std::shared_ptr<StepRing> ring_;
+  std::unique_ptr<kernels::DeviceGraph> step_graph_;
+  bool warm_ = false;
+};
+
+}  // namespace halftone::runtime

@@ -1,0 +1,99 @@
+#include "halftone/graph/runtime/step_ring.h"
+
+#include <cstring>
+#include <utility>
+
+namespace halftone::runtime {
+
+absl::StatusOr<std::shared_ptr<StepRing>> StepRing::Create(kernels::DeviceBackend& backend,
+                                                           size_t slot_bytes,
+                                                           std::vector<Output> outputs,
+                                                           Check check) {
+  std::shared_ptr<StepRing> ring(new StepRing());
+  ring->backend_ = &backend;
+  HT_ASSIGN_OR_RETURN(ring->memory_, backend.AllocatePinned(kSlots * slot_bytes));
+  ring->outputs_ = std::move(outputs);
+  ring->check_ = std::move(check);
+  for (size_t i = 0; i < kSlots; ++i) {
+    Slot& slot = ring->slots_[i];
+    slot.ring = ring.get();
+    slot.data = static_cast<char*>(ring->memory_->data()) + i * slot_bytes;
+    HT_ASSIGN_OR_RETURN(slot.done, backend.NewEvent());
+    slot.to.resize(ring->outputs_.size());
+    slot.buffers.resize(ring->outputs_.size());
+  }
+  return ring;
+}
+
+absl::StatusOr<char*> StepRing::Begin() {
+  if (committed_ + 1 > kSlots) DeliverThrough(committed_ + 1 - kSlots);
+  HT_RETURN_IF_ERROR(TakeError());
+  return SlotOf(committed_ + 1).data;
+}
+
+absl::Status StepRing::Commit(void* const* outputs) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Slot& slot = SlotOf(committed_ + 1);
+  HT_RETURN_IF_ERROR(backend_->Record(*slot.done));
+  slot.step = ++committed_;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    slot.to[i] = outputs[i];
+    slot.buffers[i] = nullptr;
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<PendingWrite> StepRing::Watch(absl::Span<Buffer* const> buffers) {
+  Slot& slot = SlotOf(committed_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (size_t i = 0; i < buffers.size(); ++i) slot.buffers[i] = buffers[i];
+  }
+  return std::shared_ptr<PendingWrite>(shared_from_this(), &slot);
+}
+
+absl::Status StepRing::Finish() {
+  DeliverThrough(committed_);
+  return TakeError();
+}
+
+void StepRing::Close() {
+  DeliverThrough(committed_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  check_ = nullptr;
+}
+
+void StepRing::DeliverThrough(uint64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (delivered_ < step && delivered_ < committed_) Deliver(SlotOf(++delivered_));
+}
+
+void StepRing::Deliver(Slot& slot) {
+  absl::Status status = slot.done->Wait();
+  if (status.ok() && check_ != nullptr) status = check_(slot.data);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (status.ok() && slot.to[i] != nullptr && outputs_[i].bytes > 0) {
+      std::memcpy(slot.to[i], slot.data + outputs_[i].offset, outputs_[i].bytes);
+    }
+    if (slot.buffers[i] != nullptr) slot.buffers[i]->ClearPending();
+    slot.to[i] = nullptr;
+    slot.buffers[i] = nullptr;
+  }
+  if (error_.ok()) error_ = std::move(status);
+}
+
+absl::Status StepRing::TakeError() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(error_, absl::OkStatus());
+}
+
+void StepRing::Slot::Forget(Buffer& buffer) {
+  const std::lock_guard<std::mutex> lock(ring->mutex_);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i] != &buffer) continue;
+    buffers[i] = nullptr;
+    to[i] = nullptr;
+  }
+}
+
+}  // namespace halftone::runtime

@@ -1,0 +1,80 @@
+// StepRing: page-locked memory for the steps that an accelerator still works on, and the way of
+// their outputs to the caller.
+//
+// A step takes a slot: the host writes inputs into it, the device copies them in and its outputs
+// back, and when the slot is needed again, or somebody asks, the outputs go to where the caller
+// wants them. So the host runs up to kSlots steps ahead and never waits for the last one.
+//
+// Outputs are delivered in the order of the steps. Thread-safe: any thread may read an output.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "halftone/core/allocator.h"
+#include "halftone/kernels/device_backend.h"
+
+namespace halftone::runtime {
+
+class StepRing : public std::enable_shared_from_this<StepRing> {
+ public:
+  static constexpr size_t kSlots = 3;
+
+  // Where a slot keeps what comes back from the device.
+  struct Output {
+    size_t offset, bytes;
+  };
+  // Tells the error of a step from its slot; OK if it had none.
+  using Check = std::function<absl::Status(const char* slot)>;
+
+  // Errors: ResourceExhausted.
+  static absl::StatusOr<std::shared_ptr<StepRing>> Create(kernels::DeviceBackend& backend,
+                                                          size_t slot_bytes,
+                                                          std::vector<Output> outputs, Check check);
+
+  // The slot of the next step, after its former step has delivered. Errors: the first of an earlier
+  // step that nobody has been told of; no step is begun then.
+  absl::StatusOr<char*> Begin();
+  // All work of the step is on the stream; its outputs go to `outputs`.
+  absl::Status Commit(void* const* outputs);
+  // `buffers` own the outputs of the step committed last; null where nobody waits by it.
+  std::shared_ptr<PendingWrite> Watch(absl::Span<Buffer* const> buffers);
+  // Waits for all steps and delivers. The first error since the last call of Finish or Begin.
+  absl::Status Finish();
+  // The same; afterwards the check is not called any more.
+  void Close();
+
+ private:
+  struct Slot : PendingWrite {
+    void Wait() override { ring->DeliverThrough(step); }
+    void Forget(Buffer& buffer) override;
+
+    StepRing* ring = nullptr;
+    uint64_t step = 0;  // from 1
+    char* data = nullptr;
+    std::unique_ptr<kernels::DeviceEvent> done;
+    std::vector<void*> to;         // by output; null: nowhere any more
+    std::vector<Buffer*> buffers;  // by output
+  };
+
+  StepRing() = default;
+  Slot& SlotOf(uint64_t step) { return slots_[step % kSlots]; }
+  void DeliverThrough(uint64_t step);
+  void Deliver(Slot& slot);
+  absl::Status TakeError();
+
+  kernels::DeviceBackend* backend_ = nullptr;
+  std::unique_ptr<kernels::DeviceMemory> memory_;
+  std::vector<Output> outputs_;
+  std::mutex mutex_;  // over what follows
+  Check check_;
+  std::array<Slot, kSlots> slots_;
+  uint64_t committed_ = 0, delivered_ = 0;
+  absl::Status error_;
+};
+
+}  // namespace halftone::runtime
