@@ -221,14 +221,6 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
       AfterFailure::kRelease);
 }
 
-// Graphs have no resources of their own here.
-cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
-  return ApiCall([&](Runtime& r) -> cudaError_t {
-    if (executable == nullptr) return cudaErrorInvalidValue;
-    return r.Find(handle) == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
-  });
-}
-
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   return ApiCall([&](Runtime& r) -> cudaError_t {
     if (executable == nullptr) return cudaErrorInvalidValue;
