@@ -74,6 +74,7 @@ absl::StatusOr<int> FindFastest(int count,
     }
     if (!time.ok()) {
       last_error = time.status();
+      cudaGetLastError();  // the next launch would report it as its own
     } else if (*time < least) {
       least = *time;
       fastest = candidate;
@@ -86,7 +87,11 @@ absl::StatusOr<int> FindFastest(int count,
 absl::StatusOr<ScratchMemory> ScratchMemory::Allocate(size_t bytes) {
   if (bytes == 0) return ScratchMemory(nullptr);
   void* data = nullptr;
-  HT_CUDA_RETURN_IF_ERROR(cudaMalloc(&data, bytes));
+  const cudaError_t error = cudaMalloc(&data, bytes);
+  if (error != cudaSuccess) {
+    cudaGetLastError();  // the next launch would report it as its own
+    return ToStatus(error, "cudaMalloc");
+  }
   ScratchMemory memory(data);
   HT_CUDA_RETURN_IF_ERROR(cudaMemset(data, 0, bytes));
   // The measuring stream does not wait for the one that clears.

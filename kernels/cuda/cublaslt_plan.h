@@ -33,6 +33,9 @@ class CublasLtPlan {
   // the library has no algorithm; Internal, ResourceExhausted: what the library or the device said.
   static absl::StatusOr<CublasLtPlan> Make(const MatmulGeometry& geometry);
 
+  // What AutotuneCache knows the choice by: the library's version, the device, the product.
+  static absl::StatusOr<std::string> CacheKey(const MatmulGeometry& geometry);
+
   size_t workspace_bytes() const { return workspace_bytes_; }
   // `bias` is null without one. Errors: Internal.
   absl::Status Run(const void* a, const void* b, const void* bias, void* y, void* workspace,
@@ -51,7 +54,6 @@ class CublasLtPlan {
 
   cublasLtHandle_t handle_ = nullptr;
   bool has_bias_ = false;
-  cublasComputeType_t compute_ = CUBLAS_COMPUTE_32F;
   LtMatmulDesc matmul_;
   LtMatrixLayout a_, b_, y_;
   cublasLtMatmulAlgo_t algorithm_{};

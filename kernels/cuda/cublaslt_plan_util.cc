@@ -16,9 +16,11 @@ constexpr int kCandidates = 8;
 // The library's demand on its workspace; ours is aligned to less.
 constexpr size_t kWorkspaceAlignment = 256;
 
-bool Tf32Allowed() {
-  const char* value = std::getenv("HALFTONE_TF32");
-  return value != nullptr && std::string_view(value) == "1";
+cublasComputeType_t ComputeTypeOf(const MatmulGeometry& g) {
+  const char* tf32 = std::getenv("HALFTONE_TF32");
+  const bool allowed = tf32 != nullptr && std::string_view(tf32) == "1";
+  return g.operand_dtype == DType::kF32 && allowed ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                   : CUBLAS_COMPUTE_32F;
 }
 
 size_t WithRoomToAlign(size_t bytes) { return bytes == 0 ? 0 : bytes + kWorkspaceAlignment; }
@@ -33,22 +35,6 @@ absl::Status SetBias(cublasLtMatmulDesc_t matmul, const void* bias) {
   HT_CUBLASLT_RETURN_IF_ERROR(cublasLtMatmulDescSetAttribute(
       matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
   return absl::OkStatus();
-}
-
-// All that a choice of algorithm depends on.
-absl::StatusOr<std::string> KeyOf(const MatmulGeometry& g, cublasComputeType_t compute) {
-  int device = 0;
-  HT_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
-  cudaDeviceProp properties;
-  HT_CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, device));
-  std::string key = Concat("cublaslt ", cublasLtGetVersion(), "; ", properties.name, " ",
-                           properties.major, ".", properties.minor, "; ", g.m, "x", g.n, "x", g.k,
-                           g.transpose_a ? " ta" : "", g.transpose_b ? " tb" : "");
-  for (const auto& axis : g.batch) {
-    key += Concat(" batch ", axis.extent, "/", axis.a_stride, "/", axis.b_stride);
-  }
-  return key + Concat("; ", Name(g.operand_dtype), " ", Name(g.output_dtype),
-                      g.has_bias ? " bias" : "", " compute ", static_cast<int>(compute));
 }
 
 int64_t BytesOf(int64_t matrix, int64_t count, int64_t stride, DType dtype) {
@@ -77,12 +63,26 @@ absl::StatusOr<CublasLtPlan> CublasLtPlan::Make(const MatmulGeometry& geometry) 
   return plan;
 }
 
+absl::StatusOr<std::string> CublasLtPlan::CacheKey(const MatmulGeometry& g) {
+  int device = 0;
+  HT_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
+  cudaDeviceProp properties;
+  HT_CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, device));
+  std::string key = Concat("cublaslt ", cublasLtGetVersion(), "; ", properties.name, " ",
+                           properties.major, ".", properties.minor, "; ", g.m, "x", g.n, "x", g.k,
+                           g.transpose_a ? " ta" : "", g.transpose_b ? " tb" : "");
+  for (const auto& axis : g.batch) {
+    key += Concat(" batch ", axis.extent, "/", axis.a_stride, "/", axis.b_stride);
+  }
+  return key + Concat("; ", Name(g.operand_dtype), " ", Name(g.output_dtype),
+                      g.has_bias ? " bias" : "", " compute ", static_cast<int>(ComputeTypeOf(g)));
+}
+
 absl::Status CublasLtPlan::Describe(const MatmulGeometry& g) {
   HT_ASSIGN_OR_RETURN(handle_, CublasLtHandle());
   has_bias_ = g.has_bias;
-  if (g.operand_dtype == DType::kF32 && Tf32Allowed()) compute_ = CUBLAS_COMPUTE_32F_FAST_TF32;
   // The library's first operand is B.
-  HT_ASSIGN_OR_RETURN(matmul_, MakeLtMatmulDesc(compute_, g.transpose_b, g.transpose_a));
+  HT_ASSIGN_OR_RETURN(matmul_, MakeLtMatmulDesc(ComputeTypeOf(g), g.transpose_b, g.transpose_a));
   if (has_bias_) {
     const uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     HT_CUBLASLT_RETURN_IF_ERROR(cublasLtMatmulDescSetAttribute(
@@ -105,7 +105,7 @@ absl::Status CublasLtPlan::Choose(const MatmulGeometry& geometry) {
   const bool measures = AutotuneEnabled();
   std::string key;
   if (measures) {
-    HT_ASSIGN_OR_RETURN(key, KeyOf(geometry, compute_));
+    HT_ASSIGN_OR_RETURN(key, CacheKey(geometry));
     const auto known = AutotuneCache::Global().Find(key);
     cublasLtMatmulAlgo_t stored;
     cublasLtMatmulHeuristicResult_t checked{};

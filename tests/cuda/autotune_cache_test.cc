@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
+#include "halftone/tests/cuda/scoped_environment.h"
 #include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
@@ -16,30 +16,6 @@ using ::testing::Optional;
 using ::testing::StartsWith;
 
 const char kKey[] = "cublaslt 130100 | NVIDIA X 9.0 | 3x5x7 f16";
-
-// Sets an environment variable for the life of this object; null unsets it.
-class ScopedEnvironment {
- public:
-  ScopedEnvironment(const char* name, const char* value) : name_(name) {
-    const char* old = std::getenv(name);
-    if (old != nullptr) old_ = old;
-    Set(value);
-  }
-  ~ScopedEnvironment() { Set(old_ ? old_->c_str() : nullptr); }
-  ScopedEnvironment(const ScopedEnvironment&) = delete;
-  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
-
- private:
-  void Set(const char* value) {
-    if (value == nullptr) {
-      unsetenv(name_);
-    } else {
-      setenv(name_, value, 1);
-    }
-  }
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 TEST(AutotuneCacheTest, KeepsValuesInMemoryWithoutAFile) {
   cuda::AutotuneCache cache("");
