@@ -1,8 +1,11 @@
 // Blocks, and the turns of their threads.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "halftone/tests/cuda_emulation/engine.h"
@@ -16,9 +19,9 @@ namespace {
 void ThreadMain();
 
 Fiber* NewFiber(Engine& e) {
-  e.fibers.push_back(std::make_unique<Fiber>());
-  e.fibers.back()->Create(ThreadMain, static_cast<int>(e.fibers.size()));
-  return e.fibers.back().get();
+  Fiber* fiber = &e.fibers[e.num_fibers];
+  fiber->Create(ThreadMain, e.num_fibers++);
+  return fiber;
 }
 
 // For the next thread to start.
@@ -26,12 +29,9 @@ Fiber* FreeFiber(Engine& e) {
   ++e.statistics.fibers;
   // One stack a thread: a stack that changes hands would look like a race.
   if (kThreadSanitizer) {
-    return e.fibers[e.races.set() * kMaxThreads + e.start_order[e.num_started]].get();
+    return &e.fibers[e.races.set() * kMaxThreads + e.start_order[e.num_started]];
   }
-  if (e.free_fibers.empty()) return NewFiber(e);
-  Fiber* fiber = e.free_fibers.back();
-  e.free_fibers.pop_back();
-  return fiber;
+  return e.num_free_fibers == 0 ? NewFiber(e) : e.free_fibers[--e.num_free_fibers];
 }
 
 void SwitchTo(Engine& e, Fiber& to) {
@@ -67,12 +67,12 @@ void ThreadMain() {
       e.threads[thread].fiber = self;
       SetCurrent(e, thread);
       e.races.ThreadBegins();
-      (*e.kernel)();
+      e.kernel->thread(e.kernel->arguments);
       e.races.ThreadEnds();
       ThreadEnds(e, thread);
       if (kThreadSanitizer || !e.ready.empty()) break;
     }
-    if (!kThreadSanitizer) e.free_fibers.push_back(self);
+    if (!kThreadSanitizer) e.free_fibers[e.num_free_fibers++] = self;
     const int next = e.ready.Take(e.order, e.current, e.random);
     if (next >= 0) {
       SetCurrent(e, next);
@@ -106,7 +106,9 @@ void BeginBlock(Engine& e, uint64_t number) {
   e.races.BeginBlock(number);
 }
 
-std::string Deadlock(const Engine& e) {
+bool HasFailed(const Engine& e) { return e.failure[0] != 0; }
+
+void TellOfDeadlock(Engine& e) {
   int in_warp = 0;
   const Thread* example = nullptr;
   for (int t = 0; t < e.num_threads; ++t) {
@@ -114,17 +116,15 @@ std::string Deadlock(const Engine& e) {
     ++in_warp;
     example = &e.threads[t];
   }
-  char text[256];
-  std::snprintf(text, sizeof(text),
+  std::snprintf(e.failure, sizeof(e.failure),
                 "deadlock: %d threads exited, %d wait at __syncthreads(), %d in warp collectives "
                 "(mask %08x)",
                 e.num_done, e.num_at_barrier, in_warp, example == nullptr ? 0 : example->mask);
-  return text;
 }
 
 void RunBlock(Engine& e, uint64_t number) {
   BeginBlock(e, number);
-  while (e.failure.empty() && e.num_done < e.num_threads) {
+  while (!HasFailed(e) && e.num_done < e.num_threads) {
     const int next = e.ready.Take(e.order, e.current, e.random);
     if (next >= 0) {
       SetCurrent(e, next);
@@ -137,31 +137,39 @@ void RunBlock(Engine& e, uint64_t number) {
   }
   e.races.EnterHost();
   e.statistics.threads += static_cast<uint64_t>(e.num_done);
-  if (e.failure.empty() && e.num_done < e.num_threads) e.failure = Deadlock(e);
-  if (e.failure.empty()) return;
+  if (!HasFailed(e) && e.num_done < e.num_threads) TellOfDeadlock(e);
+  if (!HasFailed(e)) return;
   e.races.AbandonBlock();
-  e.free_fibers.clear();
-  for (size_t i = 0; i < e.fibers.size(); ++i) {
-    e.fibers[i]->Restart(ThreadMain, static_cast<int>(i));
-    if (!kThreadSanitizer) e.free_fibers.push_back(e.fibers[i].get());
+  e.num_free_fibers = 0;
+  for (int i = 0; i < e.num_fibers; ++i) {
+    e.fibers[i].Restart(ThreadMain, i);
+    if (!kThreadSanitizer) e.free_fibers[e.num_free_fibers++] = &e.fibers[i];
   }
+}
+
+Engine* NewEngine() {
+  void* memory =
+      mmap(nullptr, sizeof(Engine), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    std::perror("emulated CUDA device: engine");
+    std::abort();
+  }
+  return new (memory) Engine;
 }
 
 }  // namespace
 
 Engine& GetEngine() {
-  static Engine& engine = *new Engine;
+  static Engine& engine = *NewEngine();
   return engine;
 }
 
 void Fail(const char* format, ...) {
   Engine& e = GetEngine();
-  char text[512];
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text, sizeof(text), format, arguments);
+  std::vsnprintf(e.failure, sizeof(e.failure), format, arguments);
   va_end(arguments);
-  e.failure = text;
   SwitchTo(e, e.host);
   std::abort();  // nothing switches back to a fiber that failed
 }
@@ -230,7 +238,7 @@ std::string RunningThread() {
   return text;
 }
 
-std::string RunGrid(const Grid& grid, const std::function<void()>& kernel, Statistics& statistics) {
+std::string RunGrid(const Grid& grid, const KernelCall& kernel, Statistics& statistics) {
   Engine& e = GetEngine();
   e.kernel = &kernel;
   e.num_threads = static_cast<int>(grid.block.x * grid.block.y * grid.block.z);
@@ -238,7 +246,7 @@ std::string RunGrid(const Grid& grid, const std::function<void()>& kernel, Stati
   e.shared_limit = grid.shared_limit;
   e.order = grid.order;
   e.random = Random(grid.seed);
-  e.failure.clear();
+  e.failure[0] = 0;
   e.statistics = {};
   e.host.AdoptThread();
   e.running = &e.host;
@@ -253,11 +261,11 @@ std::string RunGrid(const Grid& grid, const std::function<void()>& kernel, Stati
   }
   if (kThreadSanitizer) {
     // Nothing may allocate while ThreadSanitizer takes the host thread for one of the device.
-    while (e.fibers.size() < size_t{RaceDetector::kSets} * kMaxThreads) NewFiber(e);
+    while (e.num_fibers < kMaxFibers) NewFiber(e);
   }
   e.races.BeginGrid(e.num_threads);
   const uint64_t blocks = uint64_t{gridDim.x} * gridDim.y * gridDim.z;
-  for (uint64_t i = 0; i < blocks && e.failure.empty(); ++i) {
+  for (uint64_t i = 0; i < blocks && !HasFailed(e); ++i) {
     const uint64_t block = reverse ? blocks - 1 - i : i;
     blockIdx = {static_cast<unsigned>(block % gridDim.x),
                 static_cast<unsigned>(block / gridDim.x % gridDim.y),
@@ -270,11 +278,11 @@ std::string RunGrid(const Grid& grid, const std::function<void()>& kernel, Stati
   statistics.blocks += e.statistics.blocks;
   statistics.threads += e.statistics.threads;
   statistics.fibers += e.statistics.fibers;
-  if (e.failure.empty()) return "";
+  if (!HasFailed(e)) return "";
   char where[128];
   std::snprintf(where, sizeof(where), " in block (%u,%u,%u) of (%u,%u,%u), %d threads each",
                 blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y, gridDim.z, e.num_threads);
-  return e.failure + where;
+  return std::string(e.failure) + where;
 }
 
 }  // namespace halftone::emulation

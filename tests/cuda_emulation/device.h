@@ -45,9 +45,23 @@ cudaError_t LaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
                          cudaStream_t stream, A&&... args) {
   static_assert(sizeof...(P) == sizeof...(A), "wrong number of kernel arguments");
   static_assert((std::is_trivially_copyable_v<P> && ...), "parameters must be trivially copyable");
+  struct Call {
+    void (*kernel)(P...);
+    std::tuple<P...> params;
+  };
   // On the heap: a launch may be carried out later than it was asked for, and more than once.
-  auto params = std::make_shared<std::tuple<P...>>(static_cast<P>(args)...);
-  emulation::LaunchRequest request{grid, block, shared_bytes, stream, 0, {}};
+  const auto call = std::make_shared<Call>(Call{kernel, {static_cast<P>(args)...}});
+  emulation::LaunchRequest request;
+  request.thread = [](const void* arguments) {
+    const Call& made = *static_cast<const Call*>(arguments);
+    std::apply(made.kernel, made.params);
+  };
+  request.arguments = call;
+  request.grid = grid;
+  request.block = block;
+  request.shared_bytes = shared_bytes;
+  request.stream = stream;
+  request.parameter_bytes = 0;
   ((request.parameter_bytes =
         (request.parameter_bytes + alignof(P) - 1) / alignof(P) * alignof(P) + sizeof(P)),
    ...);
@@ -55,8 +69,8 @@ cudaError_t LaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
       [&](const P&... param) {
         request.parameters = {{&param, sizeof(P), std::is_pointer_v<P>}...};
       },
-      *params);
-  return emulation::Launch(std::move(request), [kernel, params] { std::apply(kernel, *params); });
+      call->params);
+  return emulation::Launch(std::move(request));
 }
 
 }  // namespace halftone::cuda

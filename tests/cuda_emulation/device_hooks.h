@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <vector>
 
 namespace halftone::emulation {
@@ -41,14 +41,17 @@ struct KernelParameter {
 };
 
 struct LaunchRequest {
+  // One thread of the kernel.
+  void (*thread)(const void* arguments);
+  std::shared_ptr<const void> arguments;
   dim3 grid, block;
   size_t shared_bytes;
   cudaStream_t stream;
   size_t parameter_bytes;                   // laid out as the device lays them out
-  std::vector<KernelParameter> parameters;  // they live as long as the thread function
+  std::vector<KernelParameter> parameters;  // within `arguments`
 };
 
-// Checks, then queues, runs or captures. `thread` runs the kernel as one thread.
-cudaError_t Launch(LaunchRequest request, std::function<void()> thread);
+// Checks, then queues, runs or captures.
+cudaError_t Launch(LaunchRequest request);
 
 }  // namespace halftone::emulation

@@ -11,10 +11,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "halftone/tests/cuda_emulation/control.h"
 #include "halftone/tests/cuda_emulation/device_hooks.h"
@@ -27,6 +24,8 @@ namespace halftone::emulation {
 
 inline constexpr int kLanes = 32;
 inline constexpr int kMaxWarps = kMaxThreads / kLanes;
+
+inline constexpr int kMaxFibers = RaceDetector::kSets * kMaxThreads;
 
 enum class ThreadState : uint8_t { kNew, kReady, kAtBarrier, kInWarp, kDone };
 
@@ -43,15 +42,23 @@ struct Thread {
   WarpKind kind;
 };
 
+// One thread of a kernel.
+struct KernelCall {
+  void (*thread)(const void* arguments);
+  const void* arguments;
+};
+
+// In pages of its own and without parts on the heap: host_pointers.h poisons heap memory while it
+// works.
 struct Engine {
   // The grid.
-  const std::function<void()>* kernel = nullptr;
+  const KernelCall* kernel = nullptr;
   int num_threads = 0;  // of a block
   size_t dynamic_bytes = 0, shared_limit = 0;
   ThreadOrder order = ThreadOrder::kForward;
   Random random;
-  std::string failure;    // empty: none
-  Statistics statistics;  // of the grid
+  char failure[512] = {};  // empty: none
+  Statistics statistics;   // of the grid
 
   // The block.
   uint64_t block_serial = 0;  // over all grids
@@ -69,8 +76,9 @@ struct Engine {
   // Stacks.
   Fiber host;
   Fiber* running = nullptr;
-  std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<Fiber*> free_fibers;
+  Fiber fibers[kMaxFibers];
+  Fiber* free_fibers[kMaxFibers];
+  int num_fibers = 0, num_free_fibers = 0;
   RaceDetector races;
 };
 Engine& GetEngine();
@@ -93,7 +101,7 @@ struct Grid {
   uint64_t seed;
 };
 // Runs all threads. Returns what went wrong, or nothing. Adds to `statistics`.
-std::string RunGrid(const Grid& grid, const std::function<void()>& kernel, Statistics& statistics);
+std::string RunGrid(const Grid& grid, const KernelCall& kernel, Statistics& statistics);
 
 // Where device code is, for reports: "block (0,0,0), thread (3,0,0)". Empty: the host runs.
 std::string RunningThread();

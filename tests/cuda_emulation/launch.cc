@@ -6,6 +6,7 @@
 #include "halftone/tests/cuda_emulation/device_limits.h"
 #include "halftone/tests/cuda_emulation/engine.h"
 #include "halftone/tests/cuda_emulation/fault_handler.h"
+#include "halftone/tests/cuda_emulation/host_pointers.h"
 #include "halftone/tests/cuda_emulation/library_work.h"
 #include "halftone/tests/cuda_emulation/runtime.h"
 
@@ -23,32 +24,23 @@ const char* InvalidConfiguration(const LaunchRequest& request) {
   return nullptr;
 }
 
-// A pointer argument that device code could not follow, or -1.
-int HostPointerArgument(const Runtime& r, const LaunchRequest& request) {
-  for (size_t i = 0; i < request.parameters.size(); ++i) {
-    if (!request.parameters[i].is_pointer) continue;
-    const void* p = *static_cast<const void* const*>(request.parameters[i].bytes);
-    if (p != nullptr && !r.memory.Contains(p) && !r.IsPinned(p)) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-void RunKernel(Runtime& r, int device, const LaunchRequest& request,
-               const std::function<void()>& thread) {
+void RunKernel(Runtime& r, int device, const LaunchRequest& request) {
   PrepareThreadForFaults();
   const Grid grid{request.grid,    request.block, request.shared_bytes, SharedBytesOptIn(r.options),
                   r.options.order, r.options.seed};
   std::string failure;
   {
     const DeviceAccess access(r.memory);
-    failure = RunGrid(grid, thread, r.statistics);
+    const KernelCall call{request.thread, request.arguments.get()};
+    const HostPointerGuard guard(r, request);
+    failure = RunGrid(grid, call, r.statistics);
   }
   if (!failure.empty()) r.FailDevice(device, cudaErrorLaunchFailure, failure);
 }
 
 }  // namespace
 
-cudaError_t Launch(LaunchRequest request, std::function<void()> thread) {
+cudaError_t Launch(LaunchRequest request) {
   return ApiCall([&](Runtime& r) -> cudaError_t {
     const bool too_much_shared = request.shared_bytes > SharedBytesOptIn(r.options);
     const char* why = too_much_shared ? "dynamic shared memory" : InvalidConfiguration(request);
@@ -75,11 +67,10 @@ cudaError_t Launch(LaunchRequest request, std::function<void()> thread) {
       return cudaErrorIllegalAddress;
     }
     ++r.statistics.launches;
-    return r.Submit(
-        stream, cudaGraphNodeTypeKernel,
-        [device = stream->device, request = std::move(request), thread = std::move(thread)] {
-          RunKernel(GetRuntime(), device, request, thread);
-        });
+    return r.Submit(stream, cudaGraphNodeTypeKernel,
+                    [device = stream->device, request = std::move(request)] {
+                      RunKernel(GetRuntime(), device, request);
+                    });
   });
 }
 
