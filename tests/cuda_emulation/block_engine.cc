@@ -141,7 +141,8 @@ void RunBlock(Engine& e, uint64_t number) {
   if (!HasFailed(e)) return;
   e.races.AbandonBlock();
   e.num_free_fibers = 0;
-  for (int i = 0; i < e.num_fibers; ++i) {
+  for (int i = 0; i < kMaxFibers; ++i) {
+    if (!e.fibers[i].created()) continue;
     e.fibers[i].Restart(ThreadMain, i);
     if (!kThreadSanitizer) e.free_fibers[e.num_free_fibers++] = &e.fibers[i];
   }
@@ -260,8 +261,10 @@ std::string RunGrid(const Grid& grid, const KernelCall& kernel, Statistics& stat
     e.start_order[t] = reverse ? e.num_threads - 1 - t : t;
   }
   if (kThreadSanitizer) {
-    // Nothing may allocate while ThreadSanitizer takes the host thread for one of the device.
-    while (e.num_fibers < kMaxFibers) NewFiber(e);
+    for (int i = 0; i < kMaxFibers; ++i) {
+      if (i % kMaxThreads < e.num_threads && !e.fibers[i].created())
+        e.fibers[i].Create(ThreadMain, i);
+    }
   }
   e.races.BeginGrid(e.num_threads);
   const uint64_t blocks = uint64_t{gridDim.x} * gridDim.y * gridDim.z;

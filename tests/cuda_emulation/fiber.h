@@ -23,6 +23,7 @@ class Fiber {
   // Maps a stack above a page that faults. The fiber starts at `entry` when first switched to;
   // `entry` calls Started first. `colour`: fibers of different colours use different cache sets.
   void Create(Entry entry, int colour);
+  bool created() const { return stack_ != nullptr; }
   // Abandons whatever the fiber was doing; the next switch starts `entry` anew.
   void Restart(Entry entry, int colour);
   // Makes this the fiber of the calling host thread.

@@ -6,7 +6,9 @@
 #include "halftone/tests/cuda_emulation/sanitizers.h"
 
 #if defined(HT_EMULATION_ASAN)
-#include <sanitizer/allocator_interface.h>
+// g++ does not install sanitizer/allocator_interface.h.
+extern "C" int __sanitizer_get_ownership(const volatile void* p);
+extern "C" size_t __sanitizer_get_allocated_size(const volatile void* p);
 #endif
 
 namespace halftone::emulation {
