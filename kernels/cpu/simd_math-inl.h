@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 using V = F32Vec;
 using M = hn::Mask<F32Tag>;
 
-HWY_INLINE V Splat(float c) { return hn::Set(F32Tag(), c); }
+HWY_INLINE V Splat(double c) { return hn::Set(F32Tag(), static_cast<float>(c)); }
 HWY_INLINE V Select(M condition, V yes, V no) { return hn::IfThenElse(condition, yes, no); }
 
 // Beyond these the result is inf or 0 in f32, subnormals included.

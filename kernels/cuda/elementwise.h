@@ -1,0 +1,82 @@
+// Elementwise ops on the device: y = f(x0, x1), operands broadcast or laid out as they may be.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "halftone/core/dtype.h"
+#include "halftone/kernels/cuda/strided.h"
+
+namespace halftone::cuda {
+
+enum class Formula : uint8_t {
+  // One operand.
+  kRelu,
+  kSigmoid,
+  kTanh,
+  kSilu,
+  kGeluErf,
+  kGeluTanh,
+  kExp,
+  kLog,
+  kSqrt,
+  kNeg,
+  kAbs,
+  kFloor,
+  kCos,
+  kErf,
+  kReciprocal,
+  kIsFinite,
+  kNot,
+  kIdentity,
+  // Two.
+  kReluGrad,
+  kSigmoidGrad,
+  kTanhGrad,
+  kSiluGrad,
+  kGeluErfGrad,
+  kGeluTanhGrad,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMaximum,
+  kMinimum,
+  kPow,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kAnd,
+  kOr,
+};
+
+// y is dense; its positions are the index's. One thread reads an operand's element before it writes
+// the result's of that position, so y may be an operand of the same type.
+template <int N>
+struct MapParams {
+  int64_t size = 0;  // of y, above 0
+  // Elements of an access: 8 or 4, which divide the last extent (or there is one axis), with every
+  // operand that advances by 1 there advancing by multiples of it elsewhere, and 16 byte alignment;
+  // else 1.
+  int width = 1;
+  DType y_dtype = DType::kF32;
+  DType x_dtypes[N] = {};
+  void* y = nullptr;
+  const void* x[N] = {};
+  StridedIndex<N> index;
+};
+
+// f32, f16 and bf16, computed in f32; y of the same, or bool where the formula is a comparison.
+// kIdentity (a cast) takes u8 and bool too, and gives bool too.
+cudaError_t LaunchUnary(Formula formula, const MapParams<1>& params, cudaStream_t stream);
+cudaError_t LaunchBinary(Formula formula, const MapParams<2>& params, cudaStream_t stream);
+cudaError_t LaunchGrad(Formula formula, const MapParams<2>& params, cudaStream_t stream);
+// f64; and whole numbers and bools, computed in 64 bits that wrap. Any width.
+cudaError_t LaunchF64(Formula formula, const MapParams<1>& params, cudaStream_t stream);
+cudaError_t LaunchF64(Formula formula, const MapParams<2>& params, cudaStream_t stream);
+cudaError_t LaunchWhole(Formula formula, const MapParams<1>& params, cudaStream_t stream);
+cudaError_t LaunchWhole(Formula formula, const MapParams<2>& params, cudaStream_t stream);
+
+}  // namespace halftone::cuda
