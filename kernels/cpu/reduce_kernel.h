@@ -8,15 +8,10 @@
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/convert.h"
 #include "halftone/kernels/cpu/reduce_fns.h"
-#include "halftone/kernels/cpu/reduce_plan.h"
 #include "halftone/kernels/kernel.h"
+#include "halftone/kernels/reduce_plan.h"
 
 namespace halftone::kernels {
-
-// Per axis of input 0, whether the node reduces it: attribute `axes`, or what the op means.
-std::vector<bool> ReducedAxesOf(const ir::Node& node);
-// Unimplemented if the layout of the result orders the kept axes otherwise than x does.
-absl::Status ReducesInOrder(const ir::Node& node);
 
 // Op has Acc, kInitial and Combine(Acc, Acc). Op `mean` divides by the number of elements.
 //

@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "halftone/graph/ir/types.h"
+#include "halftone/core/status.h"
+#include "halftone/graph/ir/graph.h"
 
 namespace halftone::kernels {
 
@@ -32,10 +33,16 @@ class ReducePlan {
   }
   int64_t elements_per_group() const { return reduced * rows * width; }
 
- private:
+  // What `kept` and `reduced` count over, innermost first; strides in elements of x. At most
+  // kMaxAxes of each: the kinds alternate.
   struct Axis {
     int64_t extent, stride;
   };
+  static constexpr int kMaxAxes = kMaxRank / 2;
+  const std::vector<Axis>& kept_axes() const { return kept_axes_; }
+  const std::vector<Axis>& reduced_axes() const { return reduced_axes_; }
+
+ private:
   static int64_t Offset(const std::vector<Axis>& axes, int64_t index) {
     int64_t offset = 0;
     for (const Axis& axis : axes) {  // innermost first
@@ -46,5 +53,11 @@ class ReducePlan {
   }
   std::vector<Axis> kept_axes_, reduced_axes_;
 };
+
+// Per axis of input 0 of sum, mean, max, sum_to_shape or conv2d_grad_bias, whether the node reduces
+// it.
+std::vector<bool> ReducedAxesOf(const ir::Node& node);
+// Unimplemented if the layout of the result orders the kept axes otherwise than x does.
+absl::Status ReducesInOrder(const ir::Node& node);
 
 }  // namespace halftone::kernels
