@@ -1,8 +1,8 @@
-// The formula of every elementwise op, once: on the CPU V is a Highway vector of f32, in device code
-// it is float or double. The including file provides V, M and the overload set Add Sub Mul Div Neg
-// Abs Min Max Sqrt Floor Lt Le Gt Ge Eq (the last five false for NaN), Splat (of a double), Select,
-// ExpV LogV TanhV CosV SigmoidV ErfV (simd_math-inl.h), and HT_FUNCTOR_INLINE. No Ne: Highway 1.0.3
-// has NaN != NaN false. Included once per SIMD target.
+// The formula of every elementwise op, once: on the CPU V is a Highway vector of f32, in device
+// code it is float or double. The including file provides V, M and the overload set Add Sub Mul Div
+// Neg Abs Min Max Sqrt Floor Lt Le Gt Ge Eq (the last five false for NaN), Splat (of a double),
+// Select, ExpV LogV TanhV CosV SigmoidV ErfV (simd_math-inl.h), and HT_FUNCTOR_INLINE. No Ne:
+// Highway 1.0.3 has NaN != NaN false. Included once per SIMD target.
 #if defined(HALFTONE_FUNCTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFTONE_FUNCTORS_INL_H_
 #undef HALFTONE_FUNCTORS_INL_H_
@@ -108,8 +108,8 @@ struct GeluTanhGradF {
     const V inner = Mul(Splat(GeluTanhF::kAlpha),
                         Mul(x, Add(Splat(1.0), Mul(Splat(GeluTanhF::kBeta), square))));
     const V t = TanhV(inner);
-    const V slope = Mul(Splat(GeluTanhF::kAlpha),
-                        Add(Splat(1.0), Mul(Splat(3.0 * GeluTanhF::kBeta), square)));
+    const V slope =
+        Mul(Splat(GeluTanhF::kAlpha), Add(Splat(1.0), Mul(Splat(3.0 * GeluTanhF::kBeta), square)));
     const V sech2 = Sub(Splat(1.0), Mul(t, t));
     const V tail = Select(Eq(sech2, Splat(0.0)), Splat(0.0), Mul(Mul(x, sech2), slope));
     return Mul(dy, Mul(Splat(0.5), Add(Add(Splat(1.0), t), tail)));
