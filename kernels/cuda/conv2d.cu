@@ -4,7 +4,7 @@
 // Forward and input gradient: a thread makes one element of the result, neighbouring threads those
 // that are neighbours in memory; it walks over channels and window. Blocks of 256 threads stride
 // over the result. No shared memory.
-// Weight gradient: a warp makes one element of dw; its lanes stride over images and output
+// Weight gradient: 8 lanes of a warp make one element of dw; they stride over images and output
 // positions, then their sums are reduced.
 // Sums are in f32 (f64 for f64), in an order that depends on the shape alone.
 // Expected bound: loads that hit L1 and L2, one or two for each multiplication; operands are read
@@ -17,6 +17,7 @@ namespace halftone::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kGroup = 8;  // lanes that share an element of a weight gradient
 constexpr int64_t kMaxBlocks = int64_t{1} << 20;
 
 __device__ float MultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); }
@@ -137,21 +138,26 @@ __global__ void __launch_bounds__(kThreads) GradWeightKernel(ConvParams p, int64
   const int64_t c_group = p.c / p.groups, o_group = p.o / p.groups;
   const int64_t positions = p.n * p.h.output * p.w.output;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  for (int64_t e = FirstIndex() / kWarp; e < count; e += IndexStep() / kWarp) {
-    const Position at = PositionOf(e, c_group, p.h.kernel, p.w.kernel, false);  // n: the filter
-    const T* const x_channel = x + (at.n / o_group * c_group + at.c) * p.x_strides.c;
-    const T* const y_channel = dy + at.n * p.y_strides.c;
+  // Of a warp's first element, so that its lanes stay together.
+  const int64_t step = IndexStep() / kGroup;
+  for (int64_t first = (FirstIndex() - lane) / kGroup; first < count; first += step) {
+    const int64_t e = first + lane / kGroup;
     Acc sum = 0;
-    for (int64_t i = lane; i < positions; i += kWarp) {
-      const Position y = PositionOf(i, 1, p.h.output, p.w.output, false);
-      const int64_t h = y.h * p.h.stride - p.h.padding + at.h * p.h.dilation;
-      const int64_t w = y.w * p.w.stride - p.w.padding + at.w * p.w.dilation;
-      if (h < 0 || h >= p.h.input || w < 0 || w >= p.w.input) continue;
-      const T x_value = x_channel[y.n * p.x_strides.n + h * p.x_strides.h + w * p.x_strides.w];
-      sum = MultiplyAdd(Widen(x_value), Widen(y_channel[OffsetOf(y, p.y_strides)]), sum);
+    if (e < count) {
+      const Position at = PositionOf(e, c_group, p.h.kernel, p.w.kernel, false);  // n: the filter
+      const T* const x_channel = x + (at.n / o_group * c_group + at.c) * p.x_strides.c;
+      const T* const y_channel = dy + at.n * p.y_strides.c;
+      for (int64_t i = lane % kGroup; i < positions; i += kGroup) {
+        const Position y = PositionOf(i, 1, p.h.output, p.w.output, false);
+        const int64_t h = y.h * p.h.stride - p.h.padding + at.h * p.h.dilation;
+        const int64_t w = y.w * p.w.stride - p.w.padding + at.w * p.w.dilation;
+        if (h < 0 || h >= p.h.input || w < 0 || w >= p.w.input) continue;
+        const T x_value = x_channel[y.n * p.x_strides.n + h * p.x_strides.h + w * p.x_strides.w];
+        sum = MultiplyAdd(Widen(x_value), Widen(y_channel[OffsetOf(y, p.y_strides)]), sum);
+      }
     }
-    sum = WarpReduce(sum, Add());
-    if (lane == 0) static_cast<Out*>(p.result)[e] = Narrow<Out>(sum);
+    sum = WarpReduce<kGroup>(sum, Add());
+    if (e < count && lane % kGroup == 0) static_cast<Out*>(p.result)[e] = Narrow<Out>(sum);
   }
 }
 
@@ -190,7 +196,7 @@ cudaError_t Launch(const ConvParams& p, ConvProduct product, cudaStream_t stream
   if (product == ConvProduct::kGradInput) count = p.n * p.c * p.h.input * p.w.input;
   if (count == 0) return cudaSuccess;
   if (product == ConvProduct::kGradWeight) {
-    return LaunchKernel(GradWeightKernel<T, Out>, BlocksOfThreads(count * kWarp), kThreads, 0,
+    return LaunchKernel(GradWeightKernel<T, Out>, BlocksOfThreads(count * kGroup), kThreads, 0,
                         stream, p, count);
   }
   if constexpr (std::is_same_v<T, Out>) {

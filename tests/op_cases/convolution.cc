@@ -33,6 +33,11 @@ std::vector<Conv> Convs() {
       {"depthwise_twice", {1, 3, 5, 5}, {6, 1, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 3},
       {"one_channel", {3, 1, 7, 7}, {2, 1, 5, 5}, {1, 1}, {2, 2}},
       {"no_images", {0, 2, 5, 5}, {3, 2, 3, 3}},
+      // What vectors of channels and tiles of positions leave over.
+      {"stem", {1, 3, 13, 15}, {10, 3, 7, 7}, {2, 2}, {3, 3}, {1, 1}, 1, /*gradient=*/false},
+      {"5x5", {1, 3, 11, 9}, {31, 3, 5, 5}, {1, 1}, {2, 2}, {1, 1}, 1, /*gradient=*/false},
+      {"odd_channels", {1, 31, 5, 7}, {33, 31, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, false},
+      {"wide_one_by_one", {1, 64, 5, 3}, {64, 64, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, false},
       {"blocked", {2, 32, 12, 12}, {48, 32, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, /*gradient=*/false},
   };
 }
