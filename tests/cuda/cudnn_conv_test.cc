@@ -1,0 +1,275 @@
+// Convolutions through cuDNN: what serves which, measuring, steps, capture.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "halftone/kernels/cuda/autotune_cache.h"
+#include "halftone/kernels/cuda/cudnn_conv_run.h"
+#include "halftone/tests/cuda/device_memory.h"
+#include "halftone/tests/cuda/run_on_device.h"
+#include "halftone/tests/cuda/scoped_environment.h"
+#include "halftone/tests/support/op_cases.h"
+#include "halftone/tests/support/run_kernel.h"
+#include "halftone/tests/support/tensors.h"
+#include "halftone/tests/support/tolerances.h"
+
+namespace halftone::testing {
+namespace {
+
+using cuda::ConvProduct;
+using cuda::ConvRun;
+using cuda::CudnnConv;
+using cuda::CudnnTensor;
+using kernels::Kernel;
+using ::testing::HasSubstr;
+
+constexpr const char* kOps[] = {"conv2d", "conv2d_grad_input", "conv2d_grad_weight"};
+
+absl::StatusOr<std::unique_ptr<Kernel>> Named(const ir::Node& node, const std::string& how) {
+  CudaCandidates(node.op().name);
+  return kernels::KernelRegistry::Global().CreateNamed(node, "cuda:" + how + ":" + node.op().name);
+}
+
+// The selection order puts cuDNN first, and it refuses only what is listed here.
+TEST(CudnnConvTest, ServesEveryCase) {
+  for (const char* op : kOps) {
+    for (const OpCase* c : CasesOf(op)) {
+      for (const DType dtype : c->dtypes) {
+        for (const ir::Layout layout : {ir::Layout::kPlain, ir::Layout::kChannelsLast}) {
+          const auto graph = BuildCaseGraph(*c, dtype, layout);
+          const ir::Node& node = *CaseNode(*graph);
+          CudaCandidates(op);
+          const auto kernel = kernels::KernelRegistry::Global().Select(node, Device::Kind::kCuda);
+          ASSERT_TRUE(kernel.ok()) << c->name << ": " << Message(kernel.status());
+          const bool low = dtype != DType::kF32;
+          const bool wide_bias =
+              low && node.num_inputs() > 2 && node.input_type(2).dtype == DType::kF32;
+          const bool depthwise =
+              c->attrs.GetInt("groups") > 1 && c->name.find("depthwise") != std::string::npos;
+          // Of one channel: both layouts are the same.
+          const bool one_channel =
+              c->inputs[0].type.shape.dim(1) == 1 && node.output_type().shape.dim(1) == 1;
+          const bool native = c->name.find("no_images") != std::string::npos ||
+                              (wide_bias && ((layout == ir::Layout::kPlain && !one_channel) ||
+                                             (depthwise && dtype == DType::kBF16)));
+          EXPECT_EQ((*kernel)->name(), std::string("cuda:") + (native ? "native:" : "cudnn:") + op)
+              << c->name << " in " << Name(dtype)
+              << (layout == ir::Layout::kPlain ? "" : ", channels-last");
+        }
+      }
+    }
+  }
+}
+
+const OpCase& FindCase(const std::string& name) {
+  for (const OpCase& c : AllOpCases()) {
+    if (c.name == name) return c;
+  }
+  internal::CheckFailed(__FILE__, __LINE__, "case", name.c_str());
+}
+
+TEST(CudnnConvTest, RefusalsHaveReasons) {
+  const auto refusal = [](const std::string& name, DType dtype, bool mixed) {
+    const auto graph = BuildCaseGraph(FindCase(name), dtype, ir::Layout::kChannelsLast);
+    ir::Node& node = *CaseNode(*graph);
+    if (mixed) node.mutable_output_types()[0].layout = ir::Layout::kPlain;
+    return Message(Named(node, "cudnn").status());
+  };
+  EXPECT_EQ(refusal("conv2d/3x3", DType::kF32, true), "x and y lie in two layouts");
+  EXPECT_EQ(refusal("conv2d/no_images", DType::kF32, false), "nothing to do");
+  EXPECT_THAT(refusal("conv2d/3x3", DType::kF64, false), HasSubstr("no f64"));
+}
+
+// x, w and y in two layouts go to our own kernel.
+TEST(CudnnConvTest, MixedLayouts) {
+  for (const char* name : {"conv2d/uneven", "conv2d_grad_input/uneven"}) {
+    const OpCase& c = FindCase(name);
+    const auto graph = BuildCaseGraph(c, DType::kF32, ir::Layout::kChannelsLast);
+    ir::Node& node = *CaseNode(*graph);
+    node.mutable_output_types()[0].layout = ir::Layout::kPlain;
+    const std::vector<Tensor> inputs = MakeCaseInputs(c, DType::kF32);
+    const auto kernel = Named(node, "native");
+    ASSERT_TRUE(kernel.ok());
+    const auto got = RunOnDevice(**kernel, node, inputs);
+    ASSERT_TRUE(got.ok()) << Message(got.status());
+    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[0], (*RunReference(node, inputs))[0]));
+  }
+}
+
+TEST(CudnnConvTest, F64) {
+  for (const char* op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "conv2d_grad_bias"}) {
+    for (const OpCase* c : CasesOf(op)) {
+      if (!c->gradient) continue;  // the large ones
+      const auto graph = BuildCaseGraph(*c, DType::kF64);
+      const ir::Node& node = *CaseNode(*graph);
+      const std::vector<Tensor> inputs = MakeCaseInputs(*c, DType::kF64);
+      const auto kernel = Named(node, "native");
+      ASSERT_TRUE(kernel.ok());
+      const auto got = RunOnDevice(**kernel, node, inputs);
+      ASSERT_TRUE(got.ok()) << Message(got.status());
+      EXPECT_TRUE(AgreesWithReference(op, (*got)[0], (*RunReference(node, inputs))[0])) << c->name;
+    }
+  }
+}
+
+class CudnnTuningTest : public ::testing::Test {
+  const ScopedEnvironment tuning_{"HALFTONE_AUTOTUNE", "1"};
+};
+
+std::string KeyOf(const CudnnConv& conv) {
+  return Concat((*cuda::CudnnHandle::Current())->description(), " ", conv.ToString());
+}
+
+// A channels-last convolution of one image: x [1,8,5,6], w [16,8,3,3].
+CudnnConv OneImage() {
+  CudnnConv conv;
+  conv.x = {CUDNN_DATA_FLOAT, {1, 8, 5, 6}, {240, 1, 48, 8}};
+  conv.w = {CUDNN_DATA_FLOAT, {16, 8, 3, 3}, {72, 1, 24, 8}};
+  conv.y = {CUDNN_DATA_FLOAT, {1, 16, 3, 4}, {192, 1, 64, 16}};
+  conv.stride = conv.dilation = {1, 1};
+  return conv;
+}
+
+TEST_F(CudnnTuningTest, ChoiceIsKeptAndChecked) {
+  OpCase c = Case("conv2d", "tuned", {Reals({1, 8, 5, 6}), Reals({16, 8, 3, 3})});
+  const auto graph = BuildCaseGraph(c, DType::kF32, ir::Layout::kChannelsLast);
+  const ir::Node& node = *CaseNode(*graph);
+  cuda::AutotuneCache& cache = cuda::AutotuneCache::Global();
+  const std::string key = KeyOf(OneImage());
+  ASSERT_FALSE(cache.Find(key).has_value());
+  const auto first = Named(node, "cudnn");
+  ASSERT_TRUE(first.ok()) << Message(first.status());
+  const auto record = cache.Find(key);
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ((*first)->implementation(), "engine " + *record);
+  const auto again = Named(node, "cudnn");
+  EXPECT_EQ((*again)->implementation(), "engine " + *record);
+  // What others wrote there: passed over, and measured anew.
+  for (const char* bad : {"", "direct", "direct 99999", "widened 0", "sideways 0", "direct 0 2=99",
+                          "direct -1", "direct 2"}) {
+    cache.Store(key, bad);
+    const auto kernel = Named(node, "cudnn");
+    ASSERT_TRUE(kernel.ok()) << bad << ": " << Message(kernel.status());
+    EXPECT_NE((*kernel)->implementation(), std::string("engine ") + bad);
+    EXPECT_NE(cache.Find(key), bad);
+    const std::vector<Tensor> inputs = MakeCaseInputs(c, DType::kF32);
+    const auto got = RunOnDevice(**kernel, node, inputs);
+    ASSERT_TRUE(got.ok()) << Message(got.status());
+    EXPECT_TRUE(AgreesWithReference("conv2d", (*got)[0], (*RunReference(node, inputs))[0]));
+  }
+}
+
+TEST_F(CudnnTuningTest, TunedKernelsAgreeWithTheReference) {
+  for (const char* name :
+       {"conv2d/same", "conv2d/same_bias", "conv2d_grad_input/same", "conv2d_grad_weight/same",
+        "conv2d_grad_weight/same_out_f32", "conv2d_grad_weight/blocked_out_f32"}) {
+    const OpCase& c = FindCase(name);
+    const auto graph = BuildCaseGraph(c, DType::kBF16, ir::Layout::kChannelsLast);
+    const ir::Node& node = *CaseNode(*graph);
+    const std::vector<Tensor> inputs = MakeCaseInputs(c, DType::kBF16);
+    const auto kernel = Named(node, "cudnn");
+    ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+    const auto got = RunOnDevice(**kernel, node, inputs);
+    ASSERT_TRUE(got.ok()) << name << ": " << Message(got.status());
+    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[0], (*RunReference(node, inputs))[0])) << name;
+  }
+}
+
+// An f32 weight gradient in one step an image: small whole numbers, so that every sum is exact.
+TEST(CudnnConvRunTest, StepsAddUp) {
+  CudnnConv conv = OneImage();
+  conv.product = ConvProduct::kGradWeight;
+  constexpr int64_t kImages = 3;
+  conv.x.dtype = conv.y.dtype = CUDNN_DATA_BFLOAT16;
+  conv.x.dims[0] = conv.y.dims[0] = kImages;
+  const CudnnConv wide = ConvRun::Widened(conv, 1);
+  ASSERT_EQ(wide.x.dims[0], 1);
+  const auto handle = cuda::CudnnHandle::Current();
+  ASSERT_TRUE(handle.ok()) << Message(handle.status());
+  const cuda::CudnnTarget target{(*handle)->get(), nullptr};
+  const auto graph = cuda::CudnnGraph::Make(wide, target);
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  auto plans = cuda::FindCudnnPlans(*graph, target, 1);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  ConvRun run({conv, /*reorder_filter=*/true}, std::move((*plans)[0]), true, *handle);
+
+  const auto whole = [](size_t count, int salt) {
+    std::vector<double> values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = static_cast<double>((i * 7 + salt) % 5) - 2;
+    return values;
+  };
+  const Tensor x = Tensor::Of(DType::kBF16, {kImages, 8, 5, 6}, whole(kImages * 240, 1));
+  const Tensor y = Tensor::Of(DType::kBF16, {kImages, 16, 3, 4}, whole(kImages * 192, 3));
+  const auto relaid = [](const Tensor& t) {
+    const ir::ValueType plain{DType::kBF16, t.shape()};
+    ir::ValueType last = plain;
+    last.layout = ir::Layout::kChannelsLast;
+    return Relaid(t, plain, last);
+  };
+  const Tensor x_last = relaid(x), y_last = relaid(y);
+  const DeviceMemory x_device(x_last.raw(), x_last.num_bytes());
+  const DeviceMemory y_device(y_last.raw(), y_last.num_bytes());
+  const DeviceMemory dw(16 * 8 * 9 * 4), workspace(run.workspace_bytes() + 1);
+  // Of any alignment.
+  void* const odd = static_cast<char*>(workspace.data()) + 1;
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status =
+        run.Launch({x_device.data(), dw.data(), y_device.data(), nullptr}, odd, nullptr);
+    ASSERT_TRUE(status.ok()) << Message(status);
+  }
+  Tensor got = Tensor::Empty(DType::kF32, {16, 8, 3, 3});
+  ASSERT_EQ(dw.Read(got.raw()), cudaSuccess);
+  const Tensor want =
+      RunOp("conv2d_grad_weight", {x, y},
+            {{"shape", std::vector<int64_t>{16, 8, 3, 3}}, {"out", std::string("f32")}})[0];
+  EXPECT_TRUE(BitEqual(got, want));
+}
+
+// A captured launch, replayed over other values and after a launch with other pointers.
+TEST(CudnnConvRunTest, Capture) {
+  const OpCase& c = FindCase("conv2d/blocked_bias");
+  const auto graph = BuildCaseGraph(c, DType::kF32, ir::Layout::kChannelsLast);
+  const ir::Node& node = *CaseNode(*graph);
+  const auto kernel = Named(node, "cudnn");
+  ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+  const std::vector<Tensor> inputs = MakeCaseInputs(c, DType::kF32);
+  std::vector<DeviceMemory> operands;
+  std::vector<const void*> pointers;
+  for (const Tensor& t : inputs) {
+    operands.emplace_back(t.num_bytes());
+    pointers.push_back(operands.back().data());
+  }
+  const int64_t bytes = node.output_type().num_bytes();
+  const DeviceMemory y(bytes), workspace((*kernel)->workspace_bytes());
+  void* output = y.data();
+  kernels::RunState state;
+  cudaStream_t stream = nullptr;
+  CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  state.stream = stream;
+  CheckCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  (*kernel)->Run({pointers.data(), &output, workspace.data(), &state});
+  cudaGraph_t captured = nullptr;
+  CheckCuda(cudaStreamEndCapture(stream, &captured));
+  ASSERT_TRUE(state.error.ok()) << Message(state.error);
+  cudaGraphExec_t replay = nullptr;
+  CheckCuda(cudaGraphInstantiate(&replay, captured, 0));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ir::ValueType plain = node.input_type(static_cast<int>(i));
+    plain.layout = ir::Layout::kPlain;
+    operands[i].Write(Relaid(inputs[i], plain, node.input_type(static_cast<int>(i))).raw());
+  }
+  CheckCuda(cudaDeviceSynchronize());
+  CheckCuda(cudaGraphLaunch(replay, stream));
+  CheckCuda(cudaStreamSynchronize(stream));
+  Tensor got = Tensor::Empty(DType::kF32, node.output_type().shape);
+  ASSERT_EQ(y.Read(got.raw()), cudaSuccess);
+  ir::ValueType plain = node.output_type();
+  plain.layout = ir::Layout::kPlain;
+  EXPECT_TRUE(AgreesWithReference("conv2d", Relaid(got, node.output_type(), plain),
+                                  (*RunReference(node, inputs))[0]));
+  CheckCuda(cudaGraphExecDestroy(replay));
+  CheckCuda(cudaGraphDestroy(captured));
+  CheckCuda(cudaStreamDestroy(stream));
+}
+
+}  // namespace
+}  // namespace halftone::testing

@@ -1,0 +1,192 @@
+// Choosing engines: which are refused, and that every convolution finds one. Runs without a GPU, on
+// the real library too: plans are for a device that it is told of.
+#include "halftone/kernels/cuda/cudnn_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "halftone/graph/ops/window_util.h"
+#include "halftone/kernels/cuda/cudnn_conv_run.h"
+#include "halftone/tests/cuda/cudnn_graphs.h"
+#include "halftone/tests/cuda/scoped_environment.h"
+#include "halftone/tests/support/op_cases.h"
+
+namespace halftone::testing {
+namespace {
+
+using cuda::ConvProduct;
+using cuda::ConvRun;
+using cuda::CudnnChoice;
+using cuda::CudnnConv;
+using cuda::CudnnGraph;
+using cuda::CudnnPlan;
+using cuda::CudnnTensor;
+
+const cuda::CudnnTarget kTarget{nullptr, &TestDevice()};
+
+CudnnTensor ChannelsLastTensor(cudnnDataType_t dtype, const Shape& shape) {
+  CudnnTensor t;
+  t.dtype = dtype;
+  const auto strides = ir::StridesOf({DType::kF32, shape, ir::Layout::kChannelsLast});
+  for (int i = 0; i < 4; ++i) {
+    t.dims[i] = shape.dim(i);
+    t.strides[i] = strides[i];
+  }
+  return t;
+}
+
+CudnnConv ConvOf(const ops::ConvGeometry& g, ConvProduct product, cudnnDataType_t dtype) {
+  CudnnConv conv;
+  conv.product = product;
+  conv.x = ChannelsLastTensor(dtype, g.x_shape());
+  conv.w = ChannelsLastTensor(dtype, g.w_shape());
+  conv.y = ChannelsLastTensor(dtype, g.y_shape());
+  conv.stride = {g.h.stride, g.w.stride};
+  conv.padding = {g.h.padding, g.w.padding};
+  conv.dilation = {g.h.dilation, g.w.dilation};
+  return conv;
+}
+
+// x [2,16,9,7], w [24,16,3,3].
+CudnnConv SmallConv(ConvProduct product, cudnnDataType_t dtype) {
+  const ir::Attributes attrs = {{"stride", ops::Ints{1, 1}},
+                                {"padding", ops::Ints{1, 1}},
+                                {"dilation", ops::Ints{1, 1}},
+                                {"groups", int64_t{1}}};
+  return ConvOf(ops::ConvGeometryOf(attrs, {2, 16, 9, 7}, {24, 16, 3, 3}), product, dtype);
+}
+
+absl::StatusOr<std::vector<CudnnPlan>> Find(const CudnnConv& conv, size_t limit = 100) {
+  HT_ASSIGN_OR_RETURN(const auto graph, CudnnGraph::Make(conv, kTarget));
+  return cuda::FindCudnnPlans(graph, kTarget, limit);
+}
+
+std::vector<cudnnBackendNumericalNote_t> NotesOf(const CudnnPlan& plan) {
+  const auto engine = plan.config.GetDescriptor(CUDNN_ATTR_ENGINECFG_ENGINE,
+                                                CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
+  const auto notes = engine->Get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                              CUDNN_TYPE_NUMERICAL_NOTE);
+  EXPECT_TRUE(notes.ok());
+  return *notes;
+}
+
+constexpr ConvProduct kProducts[] = {ConvProduct::kForward, ConvProduct::kGradInput,
+                                     ConvProduct::kGradWeight};
+constexpr cudnnDataType_t kDTypes[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16};
+
+TEST(CudnnPlanTest, EnginesThatBreakAPromiseAreRefused) {
+  for (const ConvProduct product : kProducts) {
+    for (const cudnnDataType_t dtype : kDTypes) {
+      const CudnnConv conv = SmallConv(product, dtype);
+      const auto plans = Find(conv);
+      ASSERT_TRUE(plans.ok()) << conv.ToString() << ": " << Message(plans.status());
+      for (const CudnnPlan& plan : *plans) {
+        EXPECT_LE(plan.workspace_bytes, cuda::kCudnnWorkspaceLimit);
+        for (const cudnnBackendNumericalNote_t note : NotesOf(plan)) {
+          EXPECT_NE(note, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) << conv.ToString();
+          EXPECT_NE(note, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) << conv.ToString();
+          EXPECT_NE(note, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) << conv.ToString();
+          if (dtype == CUDNN_DATA_FLOAT) {
+            EXPECT_NE(note, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) << conv.ToString();
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CudnnPlanTest, NondeterministicEnginesOnRequest) {
+  const CudnnConv conv = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
+  const size_t before = Find(conv)->size();
+  {
+    const ScopedEnvironment allowed("HALFTONE_NONDETERMINISTIC", "1");
+    EXPECT_GT(Find(conv)->size(), before);
+  }
+  const ScopedEnvironment refused("HALFTONE_NONDETERMINISTIC", "0");
+  EXPECT_EQ(Find(conv)->size(), before);
+}
+
+TEST(CudnnPlanTest, Tf32WhereItIsExact) {
+  CudnnConv conv = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
+  const size_t without = Find(conv)->size();
+  conv.tf32_is_exact = true;
+  EXPECT_GT(Find(conv)->size(), without);
+}
+
+TEST(CudnnPlanTest, LimitAndRebuilding) {
+  const CudnnConv conv = SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF);
+  const auto graph = CudnnGraph::Make(conv, kTarget);
+  ASSERT_TRUE(graph.ok());
+  ASSERT_EQ(cuda::FindCudnnPlans(*graph, kTarget, 1)->size(), 1U);
+  const auto plans = Find(conv);
+  ASSERT_TRUE(plans.ok());
+  for (const CudnnPlan& plan : *plans) {
+    const auto parsed = CudnnChoice::Parse(plan.choice.ToString());
+    ASSERT_TRUE(parsed.ok()) << plan.choice.ToString();
+    EXPECT_EQ(*parsed, plan.choice);
+    const auto again = cuda::RebuildCudnnPlan(*graph, kTarget, *parsed);
+    ASSERT_TRUE(again.ok()) << Message(again.status());
+    EXPECT_EQ(again->choice, plan.choice);
+    EXPECT_EQ(again->workspace_bytes, plan.workspace_bytes);
+  }
+  EXPECT_FALSE(cuda::RebuildCudnnPlan(*graph, kTarget, {99999, {}}).ok());
+  EXPECT_FALSE(
+      cuda::RebuildCudnnPlan(*graph, kTarget, {0, {{CUDNN_KNOB_TYPE_TILE_SIZE, 99}}}).ok());
+}
+
+TEST(CudnnPlanTest, ChoicesFromElsewhere) {
+  EXPECT_EQ(*CudnnChoice::Parse("12 2=3 14=0"), (CudnnChoice{12, {{2, 3}, {14, 0}}}));
+  for (const char* text : {"", "x", "-1", "12 ", "12 2", "12 2=", "12 2=3 ", "12  2=3", "12 99=1",
+                           "12 -2=3", "99999999999999999999", "12 2=3x", " 12"}) {
+    const auto choice = CudnnChoice::Parse(text);
+    ASSERT_FALSE(choice.ok()) << text;
+    EXPECT_EQ(choice.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Message(choice.status()),
+              "no choice of a cuDNN engine; expected \"engine knob=value ...\"");
+  }
+  EXPECT_FALSE(CudnnChoice::Parse("1" + std::string(5000, ' ')).ok());
+}
+
+// Every channels-last case, in its three products and three types.
+TEST(CudnnPlanTest, EveryConvolutionHasAnEngine) {
+  for (const OpCase* c : CasesOf("conv2d")) {
+    const ops::ConvGeometry g =
+        ops::ConvGeometryOf(c->attrs, c->inputs[0].type.shape, c->inputs[1].type.shape);
+    if (g.n == 0) continue;
+    for (const cudnnDataType_t dtype : kDTypes) {
+      for (const ConvProduct product : kProducts) {
+        const CudnnConv conv = ConvOf(g, product, dtype);
+        const auto plans = Find(conv, 1);
+        EXPECT_TRUE(plans.ok()) << conv.ToString() << ": " << Message(plans.status());
+      }
+      CudnnConv with_bias = ConvOf(g, ConvProduct::kForward, dtype);
+      with_bias.has_bias = true;
+      with_bias.bias_dtype = dtype;
+      EXPECT_TRUE(Find(with_bias, 1).ok()) << with_bias.ToString();
+      if (dtype == CUDNN_DATA_FLOAT) continue;
+      const CudnnConv wide =
+          ConvRun::Widened(ConvOf(g, ConvProduct::kGradWeight, dtype), /*limit=*/1);
+      EXPECT_TRUE(Find(wide, 1).ok()) << wide.ToString();
+    }
+  }
+}
+
+TEST(CudnnPlanTest, StepsOfWidenedOperands) {
+  CudnnConv conv = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_HALF);
+  conv.x.dims[0] = conv.y.dims[0] = 12;
+  const int64_t image = (16 + 24) * 9 * 7 * 4;
+  const auto images = [&](int64_t limit) { return ConvRun::Widened(conv, limit).x.dims[0]; };
+  EXPECT_EQ(images(12 * image), 12);
+  EXPECT_EQ(images(12 * image - 1), 6);
+  EXPECT_EQ(images(5 * image), 4);
+  EXPECT_EQ(images(1), 1);
+  EXPECT_FALSE(ConvRun::Widened(conv, 12 * image).accumulate);
+  const CudnnConv steps = ConvRun::Widened(conv, image);
+  EXPECT_TRUE(steps.accumulate);
+  EXPECT_EQ(steps.y.dims[0], 1);
+  EXPECT_EQ(steps.x.dtype, CUDNN_DATA_FLOAT);
+  EXPECT_EQ(steps.w.dtype, CUDNN_DATA_FLOAT);
+}
+
+}  // namespace
+}  // namespace halftone::testing

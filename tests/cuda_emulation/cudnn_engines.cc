@@ -1,0 +1,115 @@
+// The emulated cuDNN's engines. Some keep every promise; the others are there to be refused by what
+// their notes say, and give wrong results (cudnn_execute.cc) to whoever runs them all the same.
+#include "halftone/tests/cuda_emulation/cudnn_descriptor.h"
+
+namespace halftone::emulation::cudnn {
+namespace {
+
+bool SameStrides(const Operand& a, bool channels_last) {
+  const auto& d = a.dims;
+  const int64_t c = d[1], h = d[2], w = d[3];
+  const std::vector<int64_t> last = {c * h * w, 1, w * c, c}, plain = {c * h * w, h * w, w, 1};
+  const std::vector<int64_t>& want = channels_last ? last : plain;
+  for (size_t i = 0; i < 4; ++i) {
+    if (d[i] != 1 && a.strides[i] != want[i]) return false;
+  }
+  return true;
+}
+
+// Of the real library: operands of one layout, nothing empty, products of one type of operands
+// whose result is of it too.
+bool Supports(const Convolution& conv, int64_t index) {
+  bool plain = true, channels_last = true;
+  for (const Operand* o : {&conv.x, &conv.w, &conv.y}) {
+    if (o->dims.size() != 4 || o->elements() == 0) return false;
+    plain = plain && SameStrides(*o, false);
+    channels_last = channels_last && SameStrides(*o, true);
+  }
+  if (!plain && !channels_last) return false;
+  const bool low = conv.x.dtype != CUDNN_DATA_FLOAT;
+  if (conv.product == Product::kGradWeight && low && conv.w.dtype == CUDNN_DATA_FLOAT) {
+    // One engine that no heuristic names, for whole vectors of channels.
+    return conv.x.dtype == conv.y.dtype && index == 1 && conv.w.dims[0] % 8 == 0 &&
+           conv.w.dims[1] % 8 == 0;
+  }
+  if (conv.x.dtype != conv.w.dtype || conv.x.dtype != conv.y.dtype) return false;
+  if (conv.has_bias && conv.bias.dtype != conv.x.dtype) {
+    const bool depthwise = conv.w.dims[1] == 1 && conv.x.dims[1] > 1;
+    if (!channels_last || (depthwise && conv.x.dtype == CUDNN_DATA_BFLOAT16)) return false;
+  }
+  return true;
+}
+
+DescriptorPtr Configuration(const DescriptorPtr& graph, int64_t index, int64_t tile) {
+  const auto engine = std::make_shared<Descriptor>();
+  engine->type = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
+  engine->PutDescriptors(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, {graph});
+  engine->Put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, std::vector<int64_t>{index});
+  if (Finalize(*engine) != CUDNN_STATUS_SUCCESS) return nullptr;
+  engine->finalized = true;
+  const auto config = std::make_shared<Descriptor>();
+  config->type = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+  config->PutDescriptors(CUDNN_ATTR_ENGINECFG_ENGINE, {engine});
+  if (tile >= 0) {
+    const auto knob = std::make_shared<Descriptor>();
+    knob->type = CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR;
+    knob->Put(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE,
+              std::vector<cudnnBackendKnobType_t>{CUDNN_KNOB_TYPE_TILE_SIZE});
+    knob->Put(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, std::vector<int64_t>{tile});
+    knob->finalized = true;
+    config->PutDescriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, {knob});
+  }
+  config->finalized = true;
+  return config;
+}
+
+}  // namespace
+
+Engine EngineFor(int64_t index, const Convolution& conv) {
+  Engine engine;
+  const bool low = conv.x.dtype != CUDNN_DATA_FLOAT;
+  engine.supported = Supports(conv, index);
+  switch (index) {
+    case 0:
+      break;
+    case 1:  // with a workspace and a knob
+      if (low) engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
+      engine.workspace_bytes = 5000;
+      engine.tile_limit = 4;
+      break;
+    case 2:
+      engine.notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
+      break;
+    case 3:  // TF32
+      engine.supported = engine.supported && !low;
+      engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
+      break;
+    case 4:
+      engine.workspace_bytes = int64_t{1} << 30;
+      break;
+    case 5:
+      engine.supported = engine.supported && low;
+      engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
+                      CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION};
+      break;
+    default:
+      engine.supported = false;
+  }
+  return engine;
+}
+
+std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, const Convolution& conv,
+                                     cudnnBackendHeurMode_t mode) {
+  std::vector<int64_t> order = {2, 5, 4, 3, 1};
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) order = {2, 0};
+  const bool unnamed = conv.w.dtype != conv.x.dtype;
+  std::vector<DescriptorPtr> configs;
+  for (const int64_t index : order) {
+    const Engine engine = EngineFor(index, conv);
+    if (!engine.supported || unnamed) continue;
+    configs.push_back(Configuration(graph, index, engine.tile_limit > 0 ? 2 : -1));
+  }
+  return configs;
+}
+
+}  // namespace halftone::emulation::cudnn

@@ -1,0 +1,203 @@
+// The emulated cuDNN's convolutions: plain loops over the window with sums in f32.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "halftone/tests/cuda_emulation/cudnn_descriptor.h"
+#include "halftone/tests/cuda_emulation/library_work.h"
+
+namespace halftone::emulation::cudnn {
+namespace {
+
+float Load(const void* p, cudnnDataType_t dtype, int64_t i) {
+  switch (dtype) {
+    case CUDNN_DATA_HALF:
+      return __half2float(static_cast<const __half*>(p)[i]);
+    case CUDNN_DATA_BFLOAT16:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(p)[i]);
+    default:
+      return static_cast<const float*>(p)[i];
+  }
+}
+
+void Store(void* p, cudnnDataType_t dtype, int64_t i, float value) {
+  switch (dtype) {
+    case CUDNN_DATA_HALF:
+      static_cast<__half*>(p)[i] = __float2half(value);
+      break;
+    case CUDNN_DATA_BFLOAT16:
+      static_cast<__nv_bfloat16*>(p)[i] = __float2bfloat16(value);
+      break;
+    default:
+      static_cast<float*>(p)[i] = value;
+  }
+}
+
+// Calls visit(offset) for the elements in the order of the dimensions.
+template <typename Visit>
+void ForEachOffset(const Operand& o, const Visit& visit) {
+  for (int64_t a = 0; a < o.dims[0]; ++a) {
+    for (int64_t b = 0; b < o.dims[1]; ++b) {
+      for (int64_t c = 0; c < o.dims[2]; ++c) {
+        for (int64_t d = 0; d < o.dims[3]; ++d) {
+          visit(a * o.strides[0] + b * o.strides[1] + c * o.strides[2] + d * o.strides[3]);
+        }
+      }
+    }
+  }
+}
+
+// Ten of 23 bits behind the point, to nearest.
+float ToTf32(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (std::isfinite(value)) bits = (bits + 0x0fff + ((bits >> 13) & 1)) & ~uint32_t{0x1fff};
+  std::memcpy(&value, &bits, sizeof(bits));
+  return value;
+}
+
+std::vector<float> LoadDense(const Operand& o, const void* data, bool tf32) {
+  std::vector<float> values;
+  values.reserve(o.elements());
+  ForEachOffset(o, [&](int64_t at) {
+    const float value = Load(data, o.dtype, at);
+    values.push_back(tf32 ? ToTf32(value) : value);
+  });
+  return values;
+}
+
+// Calls visit(x, w, y) with the dense positions of every product of the convolution.
+template <typename Visit>
+void ForEachProduct(const Convolution& v, const Visit& visit) {
+  const auto &x = v.x.dims, &w = v.w.dims, &y = v.y.dims;
+  const int64_t o_group = w[0] / (x[1] / w[1]);
+  for (int64_t n = 0; n < y[0]; ++n) {
+    for (int64_t o = 0; o < y[1]; ++o) {
+      for (int64_t i = 0; i < y[2]; ++i) {
+        for (int64_t j = 0; j < y[3]; ++j) {
+          const int64_t to = ((n * y[1] + o) * y[2] + i) * y[3] + j;
+          for (int64_t c = 0; c < w[1]; ++c) {
+            const int64_t channel = o / o_group * w[1] + c;
+            for (int64_t k = 0; k < w[2]; ++k) {
+              const int64_t row = i * v.stride[0] - v.padding[0] + k * v.dilation[0];
+              if (row < 0 || row >= x[2]) continue;
+              for (int64_t l = 0; l < w[3]; ++l) {
+                const int64_t column = j * v.stride[1] - v.padding[1] + l * v.dilation[1];
+                if (column < 0 || column >= x[3]) continue;
+                visit(((n * x[1] + channel) * x[2] + row) * x[3] + column,
+                      ((o * w[1] + c) * w[2] + k) * w[3] + l, to);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+struct Pointers {
+  void *x = nullptr, *w = nullptr, *y = nullptr, *bias = nullptr;
+};
+
+void Run(const Convolution& v, const Engine& engine, const Pointers& p) {
+  const auto has = [&engine](cudnnBackendNumericalNote_t note) {
+    return std::count(engine.notes.begin(), engine.notes.end(), note) > 0;
+  };
+  const bool tf32 = has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  // Whoever ran one of these has not read its notes.
+  const bool wrong = has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) ||
+                     has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  std::vector<float> sums, x, w, y;
+  const Operand& result = v.product == Product::kForward     ? v.y
+                          : v.product == Product::kGradInput ? v.x
+                                                             : v.w;
+  void* const to = v.product == Product::kForward     ? p.y
+                   : v.product == Product::kGradInput ? p.x
+                                                      : p.w;
+  if (v.product != Product::kGradInput) x = LoadDense(v.x, p.x, tf32);
+  if (v.product != Product::kGradWeight) w = LoadDense(v.w, p.w, tf32);
+  if (v.product != Product::kForward) y = LoadDense(v.y, p.y, tf32);
+  sums.assign(result.elements(), 0.0F);
+  if (v.product == Product::kForward) {
+    ForEachProduct(v, [&](int64_t i, int64_t k, int64_t o) { sums[o] += x[i] * w[k]; });
+  } else if (v.product == Product::kGradInput) {
+    ForEachProduct(v, [&](int64_t i, int64_t k, int64_t o) { sums[i] += w[k] * y[o]; });
+  } else {
+    ForEachProduct(v, [&](int64_t i, int64_t k, int64_t o) { sums[k] += x[i] * y[o]; });
+  }
+  size_t at = 0;
+  const size_t plane = result.dims[2] * result.dims[3], channels = result.dims[1];
+  ForEachOffset(result, [&](int64_t offset) {
+    auto value = static_cast<float>(v.alpha * sums[at]);
+    if (v.beta != 0) value += static_cast<float>(v.beta) * Load(to, result.dtype, offset);
+    if (v.has_bias) value += Load(p.bias, v.bias.dtype, at / plane % channels * v.bias.strides[1]);
+    if (wrong) value = std::numeric_limits<float>::quiet_NaN();
+    Store(to, result.dtype, offset, value);
+    ++at;
+  });
+}
+
+// The pointer of an operand, or null, having said why.
+cudnnStatus_t FindPointer(const std::map<int64_t, void*>& pack, const Operand& o, void*& pointer) {
+  const std::string what = "execution: tensor " + std::to_string(o.uid);
+  const auto found = pack.find(o.uid);
+  if (found == pack.end())
+    return Refuse(CUDNN_STATUS_BAD_PARAM, what + " is not in the variant pack");
+  pointer = found->second;
+  if (reinterpret_cast<uintptr_t>(pointer) % o.alignment != 0) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, what + " is not aligned as it says");
+  }
+  if (!IsDeviceMemory(pointer, o.bytes())) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, what + " needs " + std::to_string(o.bytes()) +
+                                              " bytes at " + DescribePointer(pointer));
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descriptor& pack) {
+  if (plan.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR || !plan.finalized ||
+      pack.type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || !pack.finalized) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "execution: plan or variant pack");
+  }
+  const Descriptor& engine = *plan.Reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
+                                  ->Reference(CUDNN_ATTR_ENGINECFG_ENGINE);
+  Convolution conv;
+  ReadGraph(*engine.Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), conv);
+  const Engine how = EngineFor(engine.Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1), conv);
+
+  const auto uids = pack.Values<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  const auto data = pack.Values<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  std::map<int64_t, void*> pointer_of;
+  for (size_t i = 0; i < uids.size(); ++i) pointer_of[uids[i]] = data[i];
+  Pointers p;
+  std::vector<std::pair<const Operand*, void**>> operands = {
+      {&conv.x, &p.x}, {&conv.w, &p.w}, {&conv.y, &p.y}};
+  if (conv.has_bias) operands.emplace_back(&conv.bias, &p.bias);
+  if (uids.size() != operands.size()) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a variant pack of other tensors");
+  }
+  for (const auto& [operand, pointer] : operands) {
+    const cudnnStatus_t status = FindPointer(pointer_of, *operand, *pointer);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+  }
+  void* const workspace = pack.Value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
+  if (how.workspace_bytes > 0 && !IsDeviceMemory(workspace, how.workspace_bytes)) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a workspace of " +
+                                              std::to_string(how.workspace_bytes) +
+                                              " bytes is needed, at " + DescribePointer(workspace));
+  }
+  const cudaError_t error = StreamWork(handle.stream, [conv, how, p, workspace] {
+    if (how.workspace_bytes > 0) std::memset(workspace, 0xA5, how.workspace_bytes);
+    Run(conv, how, p);
+  });
+  return error == cudaSuccess ? CUDNN_STATUS_SUCCESS
+                              : Refuse(CUDNN_STATUS_EXECUTION_FAILED, cudaGetErrorName(error));
+}
+
+}  // namespace halftone::emulation::cudnn
