@@ -75,7 +75,8 @@ absl::StatusOr<std::string> CublasLtPlan::CacheKey(const MatmulGeometry& g) {
     key += Concat(" batch ", axis.extent, "/", axis.a_stride, "/", axis.b_stride);
   }
   return key + Concat("; ", Name(g.operand_dtype), " ", Name(g.output_dtype),
-                      g.has_bias ? " bias" : "", " compute ", static_cast<int>(ComputeTypeOf(g)));
+                      g.has_bias ? " bias" : "", " compute ", static_cast<int>(ComputeTypeOf(g)),
+                      " align ", kAlignment);
 }
 
 absl::Status CublasLtPlan::Describe(const MatmulGeometry& g) {
