@@ -8,7 +8,7 @@ LINT_BUILD := build/lint
 .PHONY: demo test docs setup setup-python setup-lint setup-docs configure lint format format-check clean
 
 demo: configure
-	cmake --build build/release -j $(JOBS) --target fashion_mnist
+	cmake --build build/release -j $(JOBS) --target halftone_demo
 	build/release/examples/fashion_mnist $(ARGS)
 
 test: setup-python configure
