@@ -5,6 +5,7 @@
 // gradient of 16-bit operands comes from an engine that makes one or, where there is none, from the
 // operands widened to f32, which TF32 holds exactly.
 #include <algorithm>
+#include <optional>
 
 #include "halftone/graph/ops/window_util.h"
 #include "halftone/kernels/cuda/autotune.h"
@@ -111,25 +112,23 @@ std::string Record(const ConvRun& run) {
   return (run.widened() ? "widened " : "direct ") + run.plan().choice.ToString();
 }
 
-absl::StatusOr<ConvRun> FromRecord(const cuda::ConvRunShape& shape, cuda::CudnnHandle* handle,
-                                   const std::string& record) {
+// Nothing for what is no record, or none that holds for this convolution on this device.
+std::optional<ConvRun> FromRecord(const cuda::ConvRunShape& shape, cuda::CudnnHandle* handle,
+                                  const std::string& record) {
   const size_t space = record.find(' ');
   const std::string kind = record.substr(0, space);
-  if (space == std::string::npos || (kind != "direct" && kind != "widened")) {
-    return InvalidArgument("not a record of a convolution");
-  }
   const bool widened = kind == "widened";
-  if (widened && shape.conv.w.dtype == shape.conv.x.dtype) {
-    return InvalidArgument("a record of another convolution");
-  }
-  HT_ASSIGN_OR_RETURN(const cuda::CudnnChoice choice,
-                      cuda::CudnnChoice::Parse(record.substr(space + 1)));
+  if (space == std::string::npos || (kind != "direct" && !widened)) return std::nullopt;
+  if (widened && shape.conv.w.dtype == shape.conv.x.dtype) return std::nullopt;
+  const auto choice = cuda::CudnnChoice::Parse(record.substr(space + 1));
+  if (!choice.ok()) return std::nullopt;
   const cuda::CudnnTarget target{handle->get(), nullptr};
-  HT_ASSIGN_OR_RETURN(
-      const auto graph,
-      cuda::CudnnGraph::Make(widened ? ConvRun::Widened(shape.conv) : shape.conv, target));
-  HT_ASSIGN_OR_RETURN(CudnnPlan plan, cuda::RebuildCudnnPlan(graph, target, choice));
-  return ConvRun(shape, std::move(plan), widened, handle);
+  const auto graph =
+      cuda::CudnnGraph::Make(widened ? ConvRun::Widened(shape.conv) : shape.conv, target);
+  if (!graph.ok()) return std::nullopt;
+  absl::StatusOr<CudnnPlan> plan = cuda::RebuildCudnnPlan(*graph, target, *choice);
+  if (!plan.ok()) return std::nullopt;
+  return ConvRun(shape, *std::move(plan), widened, handle);
 }
 
 int64_t BytesOf(const CudnnTensor& t) {
@@ -158,8 +157,8 @@ absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
   cuda::AutotuneCache& cache = cuda::AutotuneCache::Global();
   if (tune) {
     if (const std::optional<std::string> record = cache.Find(key)) {
-      absl::StatusOr<ConvRun> run = FromRecord(shape, handle, *record);
-      if (run.ok()) return run;
+      std::optional<ConvRun> run = FromRecord(shape, handle, *record);
+      if (run.has_value()) return *std::move(run);
     }
   }
   HT_ASSIGN_OR_RETURN(std::vector<ConvRun> runs, FindRuns(shape, handle, tune ? kTriedPlans : 1));

@@ -19,6 +19,10 @@ namespace halftone::cuda {
 
 inline constexpr int64_t kCudnnWorkspaceLimit = int64_t{256} << 20;
 
+// Points 1 to 3: OK, or Unimplemented with the reason.
+absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>& notes,
+                                 const CudnnConv& conv);
+
 // An engine and its settings (knobs): enough to build the plan again.
 struct CudnnChoice {
   int64_t engine = 0;

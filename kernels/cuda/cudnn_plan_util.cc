@@ -13,39 +13,6 @@ bool AllowsNondeterminism() {
   return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
-// OK, or why the engine breaks a promise.
-absl::Status CheckEngine(const CudnnDescriptor& engine, const CudnnConv& conv) {
-  HT_ASSIGN_OR_RETURN(const std::vector<cudnnBackendNumericalNote_t> notes,
-                      engine.Get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                              CUDNN_TYPE_NUMERICAL_NOTE));
-  const bool half = conv.x.dtype != CUDNN_DATA_FLOAT;
-  for (const cudnnBackendNumericalNote_t note : notes) {
-    switch (note) {
-      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
-        if (!AllowsNondeterminism()) return Unimplemented("not deterministic");
-        break;
-      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        if (!conv.tf32_is_exact) return Unimplemented("narrows its inputs");
-        break;
-      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
-        return Unimplemented("sums in less than f32");
-      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-        if (!half && !conv.tf32_is_exact) return Unimplemented("f32 on tensor cores is TF32");
-        break;
-      case CUDNN_NUMERICAL_NOTE_FFT:
-      case CUDNN_NUMERICAL_NOTE_WINOGRAD:
-      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
-      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
-      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
-        if (half || conv.tf32_is_exact) return Unimplemented("transforms in 16 bit");
-        break;
-      default:
-        break;
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<CudnnChoice> ChoiceOf(const CudnnDescriptor& config, const CudnnDescriptor& engine) {
   CudnnChoice choice;
   HT_ASSIGN_OR_RETURN(choice.engine, engine.GetInt(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
@@ -69,7 +36,10 @@ absl::StatusOr<CudnnPlan> BuildPlan(const std::shared_ptr<const CudnnGraph>& gra
   HT_ASSIGN_OR_RETURN(
       const CudnnDescriptor engine,
       config.GetDescriptor(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine"));
-  HT_RETURN_IF_ERROR(CheckEngine(engine, graph->conv()));
+  HT_ASSIGN_OR_RETURN(const std::vector<cudnnBackendNumericalNote_t> notes,
+                      engine.Get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                              CUDNN_TYPE_NUMERICAL_NOTE));
+  HT_RETURN_IF_ERROR(CheckNumericalNotes(notes, graph->conv()));
   CudnnPlan result;
   result.graph = graph;
   HT_ASSIGN_OR_RETURN(result.choice, ChoiceOf(config, engine));
@@ -119,6 +89,36 @@ bool TakeChar(std::string_view& text, char c) {
 }
 
 }  // namespace
+
+absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>& notes,
+                                 const CudnnConv& conv) {
+  const bool half = conv.x.dtype != CUDNN_DATA_FLOAT;
+  for (const cudnnBackendNumericalNote_t note : notes) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+        if (!AllowsNondeterminism()) return Unimplemented("not deterministic");
+        break;
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        if (!conv.tf32_is_exact) return Unimplemented("narrows its inputs");
+        break;
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+        return Unimplemented("sums in less than f32");
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+        if (!half && !conv.tf32_is_exact) return Unimplemented("f32 on tensor cores is TF32");
+        break;
+      case CUDNN_NUMERICAL_NOTE_FFT:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        if (half || conv.tf32_is_exact) return Unimplemented("transforms in 16 bit");
+        break;
+      default:
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
 
 std::string CudnnChoice::ToString() const {
   std::string text = Concat(engine);

@@ -75,6 +75,10 @@ TEST(CudnnConvTest, RefusalsHaveReasons) {
     return Message(Named(node, "cudnn").status());
   };
   EXPECT_EQ(refusal("conv2d/3x3", DType::kF32, true), "x and y lie in two layouts");
+  const auto graph = BuildCaseGraph(FindCase("conv2d/3x3"), DType::kF32);
+  ir::Node& node = *CaseNode(*graph);
+  node.input(1).node->mutable_output_types()[0].layout = ir::Layout::kChannelsLast;
+  EXPECT_EQ(Message(Named(node, "cudnn").status()), "w is not plain");
   EXPECT_EQ(refusal("conv2d/no_images", DType::kF32, false), "nothing to do");
   EXPECT_THAT(refusal("conv2d/3x3", DType::kF64, false), HasSubstr("no f64"));
 }

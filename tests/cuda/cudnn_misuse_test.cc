@@ -110,6 +110,12 @@ TEST_F(CudnnOperationMisuseTest, ExtentsThatDoNotFit) {
       ForwardOf(Final(TensorOf({2, 4, 6}, Ints{24, 1, 4}, 1)), w_, y_, convolution_).Finalize());
 }
 
+TEST_F(CudnnOperationMisuseTest, OverlappingElements) {
+  const Ints dims = {2, 4, 6, 5};
+  const CudnnDescriptor x = Final(TensorOf(dims, Ints{120, 1, 4, 20}, 1));
+  ExpectRefused(ForwardOf(x, w_, y_, convolution_).Finalize());
+}
+
 TEST_F(CudnnOperationMisuseTest, MissingOperands) {
   CudnnDescriptor none(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, "op");
   ExpectRefused(none.Finalize());

@@ -21,6 +21,7 @@ using cuda::CudnnConv;
 using cuda::CudnnGraph;
 using cuda::CudnnPlan;
 using cuda::CudnnTensor;
+using ::testing::HasSubstr;
 
 const cuda::CudnnTarget kTarget{nullptr, &TestDevice()};
 
@@ -94,6 +95,45 @@ TEST(CudnnPlanTest, EnginesThatBreakAPromiseAreRefused) {
     }
   }
 }
+
+TEST(CudnnPlanTest, RefusalsOfEngines) {
+  const auto refusal = [](cudnnBackendNumericalNote_t note, cudnnDataType_t dtype) {
+    return Message(cuda::CheckNumericalNotes({note}, SmallConv(ConvProduct::kForward, dtype)));
+  };
+  EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_DATA_HALF), "not deterministic");
+  EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_DATA_FLOAT),
+            "narrows its inputs");
+  EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, CUDNN_DATA_HALF),
+            "sums in less than f32");
+  EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_DATA_FLOAT),
+            "f32 on tensor cores is TF32");
+  EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_DATA_HALF), "");
+  for (const auto note : {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD}) {
+    EXPECT_EQ(refusal(note, CUDNN_DATA_BFLOAT16), "transforms in 16 bit");
+    EXPECT_EQ(refusal(note, CUDNN_DATA_FLOAT), "");
+  }
+}
+
+TEST(CudnnPlanTest, NoEngine) {
+  CudnnConv conv = SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF);
+  conv.has_bias = true;  // f32, which engines add to channels-last operands alone
+  for (CudnnTensor* t : {&conv.x, &conv.w, &conv.y}) {
+    const auto& d = t->dims;
+    t->strides = {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1};
+  }
+  const auto plans = Find(conv);
+  ASSERT_EQ(plans.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(Message(plans.status()), HasSubstr("cuDNN has no engine for these operands"));
+}
+
+#if defined(HALFTONE_CUDA_EMULATED)
+// Of the emulated engines one wants more than there may be.
+TEST(CudnnPlanTest, WorkspaceLimit) {
+  const auto graph = CudnnGraph::Make(SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF), kTarget);
+  EXPECT_EQ(Message(cuda::RebuildCudnnPlan(*graph, kTarget, {4, {}}).status()),
+            "needs a workspace of 1073741824 bytes, limit 268435456");
+}
+#endif
 
 TEST(CudnnPlanTest, NondeterministicEnginesOnRequest) {
   const CudnnConv conv = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);

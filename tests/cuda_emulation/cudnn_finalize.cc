@@ -61,6 +61,23 @@ bool IsTensor(const Descriptor* d) {
   return d != nullptr && d->type == CUDNN_BACKEND_TENSOR_DESCRIPTOR;
 }
 
+// Whether two elements of the tensor lie in one place.
+bool Overlaps(const Descriptor& tensor) {
+  const auto dims = Ints(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto strides = Ints(tensor, CUDNN_ATTR_TENSOR_STRIDES);
+  std::vector<std::pair<int64_t, int64_t>> axes;  // stride, extent
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1) axes.emplace_back(strides[i], dims[i]);
+  }
+  std::sort(axes.begin(), axes.end());
+  int64_t covered = 1;
+  for (const auto& [stride, extent] : axes) {
+    if (stride < covered) return true;
+    covered = stride * extent;
+  }
+  return false;
+}
+
 cudnnStatus_t FinalizeConvOperation(const Descriptor& d, Product product) {
   const Names names = NamesOf(product);
   const Descriptor* const conv = d.Reference(names.conv);
@@ -72,6 +89,11 @@ cudnnStatus_t FinalizeConvOperation(const Descriptor& d, Product product) {
       return Refuse(kBad, "convolution operation: a tensor is missing");
     if (Ints(*d.Reference(name), CUDNN_ATTR_TENSOR_DIMENSIONS).size() != 4) {
       return Refuse(kBad, "convolution operation: a tensor that is not of rank 4");
+    }
+  }
+  for (const cudnnBackendAttributeName_t name : {names.x, names.w, names.y}) {
+    if (Overlaps(*d.Reference(name))) {
+      return Refuse(kBad, "convolution operation: a tensor whose elements overlap");
     }
   }
   if (!d.Has(names.alpha) || !d.Has(names.beta)) {
