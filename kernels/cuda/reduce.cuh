@@ -6,10 +6,10 @@
 #pragma once
 
 #include "halftone/kernels/cuda/device.cuh"
+#include "halftone/kernels/cuda/team_size.h"
 
 namespace halftone::cuda {
 
-inline constexpr int kWarp = 32;
 inline constexpr int kMaxWarps = 32;  // of a block
 
 struct Add {

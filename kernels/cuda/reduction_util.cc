@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "halftone/kernels/cuda/reduction.h"
-#include "halftone/kernels/cuda/team.cuh"
+#include "halftone/kernels/cuda/team_size.h"
 
 namespace halftone::cuda {
 namespace {

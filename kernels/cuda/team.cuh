@@ -3,19 +3,9 @@
 #pragma once
 
 #include "halftone/kernels/cuda/reduce.cuh"
+#include "halftone/kernels/cuda/team_size.h"
 
 namespace halftone::cuda {
-
-inline constexpr int kTeamBlock = 256;  // threads of a block of teams
-
-// For rows of n: of lanes while each gets at most `most` elements, one for every `few` of them;
-// else of a block.
-inline int TeamSize(int64_t n, int64_t few, int64_t most) {
-  if (n > kWarp * most) return kTeamBlock;
-  int size = 1;
-  while (size < kWarp && size * few < n) size *= 2;
-  return size;
-}
 
 inline dim3 TeamGrid(int64_t rows, int size) {
   const int64_t in_block = kTeamBlock / size;
