@@ -42,7 +42,7 @@ __device__ auto Comparable(T x) {
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kTeamBlock) ArgmaxKernel(ArgmaxParams p, int team_size) {
+__global__ void __launch_bounds__(kTeamBlock, 1) ArgmaxKernel(ArgmaxParams p, int team_size) {
   using Value = decltype(Comparable(T()));
   const int64_t inner = p.inner.divisor, results = p.outer * inner;
   for (Team team(team_size); team.AnyRow(results); team.Next()) {

@@ -23,6 +23,10 @@ namespace halftone::cuda {
 
 inline constexpr int kFlush = 64;
 
+// Elements of a pack, each with accumulators of its own.
+template <typename T>
+inline constexpr int kReducePack = kPackOf<T> < kReduceMaxPack ? kPackOf<T> : kReduceMaxPack;
+
 // Op<T>: Narrow and Wide accumulators, Start() that changes nothing it meets, Load(T), operator()
 // of two accumulators of either width, and Nothing(), the result over no element.
 
@@ -104,9 +108,9 @@ __device__ typename Op::Wide OfRuns(const Reduction& r, const T* x, Range range,
 }
 
 template <typename T, typename Op>
-__global__ void __launch_bounds__(kTeamBlock) ReduceRuns(Reduction r) {
+__global__ void __launch_bounds__(kTeamBlock, 1) ReduceRuns(Reduction r) {
   using Wide = typename Op::Wide;
-  constexpr int kPack = kPackOf<T>;
+  constexpr int kPack = kReducePack<T>;
   const ReduceShape& s = r.shape;
   const int64_t n = s.reduced * s.rows;
   for (Team team(r.cut.team); team.AnyRow(s.kept * r.cut.chunks); team.Next()) {
@@ -133,7 +137,7 @@ __global__ void __launch_bounds__(kTeamBlock) ReduceRuns(Reduction r) {
 }
 
 template <typename T, typename Op, int N>
-__global__ void __launch_bounds__(kTeamBlock) ReduceColumns(Reduction r) {
+__global__ void __launch_bounds__(kTeamBlock, 1) ReduceColumns(Reduction r) {
   using Wide = typename Op::Wide;
   HT_SHARED(Wide, results, [kTeamBlock][N]);
   const Op op;
@@ -195,7 +199,7 @@ __global__ void __launch_bounds__(kTeamBlock) ReduceColumns(Reduction r) {
 }
 
 template <typename Op>
-__global__ void __launch_bounds__(kTeamBlock) CombineChunks(Reduction r, int team_size) {
+__global__ void __launch_bounds__(kTeamBlock, 1) CombineChunks(Reduction r, int team_size) {
   using Wide = typename Op::Wide;
   const auto* partials = static_cast<const Wide*>(r.partials);
   const int64_t results = r.shape.kept * r.shape.width;
@@ -225,7 +229,7 @@ cudaError_t LaunchReduction(const Reduction& r, cudaStream_t stream) {
                            kTeamBlock, 0, stream, r);
     } else {
       const int64_t blocks = s.kept * r.cut.chunks * r.cut.tiles;
-      const auto kernel = r.cut.packed ? ReduceColumns<T, Op<T>, kPackOf<T>>  //
+      const auto kernel = r.cut.packed ? ReduceColumns<T, Op<T>, kReducePack<T>>  //
                                        : ReduceColumns<T, Op<T>, 1>;
       error = LaunchKernel(kernel, TeamGrid(blocks, kTeamBlock), kTeamBlock, 0, stream, r);
     }

@@ -22,6 +22,8 @@ struct ReduceShape {
   ReduceAxes kept_axes, reduced_axes;
 };
 
+inline constexpr int kReduceMaxPack = 8;
+
 // How a reduction is cut into blocks and threads; depends on shape and dtype alone.
 struct ReduceCut {
   // Parts of the reduced elements: with several, each leaves a partial result in the workspace.

@@ -17,7 +17,8 @@ ReduceCut CutReduction(const ReduceShape& s, DType x) {
   ReduceCut cut{};
   cut.chunks = cut.team = cut.lanes = 1;
   cut.tiles = 1;
-  const int64_t pack = 16 / static_cast<int64_t>(SizeOf(x)), n = s.reduced * s.rows;
+  const int64_t pack = std::min<int64_t>(16 / static_cast<int64_t>(SizeOf(x)), kReduceMaxPack);
+  const int64_t n = s.reduced * s.rows;
   if (s.width == 1) {
     cut.packed = s.rows % pack == 0 || (s.kept == 1 && s.reduced == 1);
     cut.team = TeamSize(n, /*few=*/cut.packed ? pack : 1, /*most=*/64);

@@ -1,5 +1,8 @@
 // Teams: the threads that share one row. A team is a power of two of neighbouring lanes of a warp,
 // or the whole block where it is larger than a warp. Rows go round the grid.
+//
+// Kernels say __launch_bounds__(kTeamBlock, 1): without the 1, ptxas spills a few registers of
+// small kernels to fit more blocks on a multiprocessor.
 #pragma once
 
 #include "halftone/kernels/cuda/reduce.cuh"
