@@ -67,6 +67,10 @@ class CudaBackend::Event : public kernels::DeviceEvent {
       : backend_(backend), event_(std::move(event)) {}
   absl::Status Wait() override {
     const Calls calls(backend_->index_);
+    // Mostly it is done, and nobody has to sleep.
+    const cudaError_t state = cudaEventQuery(event_.get());
+    if (state != cudaErrorNotReady) return backend_->Checked(state, "cudaEventQuery");
+    (void)cudaGetLastError();
     return backend_->Checked(cudaEventSynchronize(event_.get()), "cudaEventSynchronize");
   }
   cudaEvent_t get() const { return event_.get(); }
