@@ -1,6 +1,6 @@
 // Seconds per training step of a reference workload, as one JSON line: forward, backward and update
-// on fixed data. With --bare also those of the same step written against oneDNN alone, in turn with
-// ours.
+// on fixed data; the median, or on a CUDA device, where steps overlap, the mean. With --bare also
+// those of the same step written against oneDNN alone, in turn with ours.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,10 +15,12 @@
 #include "halftone/benchmarks/support/workloads.h"
 #include "halftone/core/philox.h"
 #include "halftone/core/threads.h"
+#include "halftone/examples/support/device_choice.h"
 #include "halftone/examples/support/progress.h"
 
 ABSL_FLAG(std::string, workload, "mlp", "mlp or fashion_cnn");
 ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
+ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, threads, 2, "CPU threads");
 ABSL_FLAG(int, steps, 0, "timed steps in each round; 0: 300 for mlp, 20 for fashion_cnn");
 ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
@@ -40,6 +42,18 @@ double MedianSeconds(int steps, const Fn& fn) {
   }
   std::nth_element(seconds.begin(), seconds.begin() + steps / 2, seconds.end());
   return seconds[steps / 2];
+}
+
+// Mean seconds of `steps` calls that return before their work is done, and of the wait for the
+// last.
+template <typename Fn, typename Wait>
+double MeanSeconds(int steps, const Fn& fn, const Wait& wait) {
+  return MedianSeconds(1,
+                       [&] {
+                         for (int i = 0; i < steps; ++i) fn();
+                         wait();
+                       }) /
+         steps;
 }
 
 int Fail(const std::string& message) {
@@ -64,8 +78,13 @@ int Main() {
   if (threads < 1 || rounds < 1 || absl::GetFlag(FLAGS_steps) < 0) {
     return Fail("--threads, --rounds: expected 1 or more; --steps: 0 or more");
   }
+  const auto choice = example::ChooseDevice(absl::GetFlag(FLAGS_device));
+  if (!choice.ok()) return Fail("--device: " + Message(choice.status()));
+  if (!choice->note.empty()) std::fprintf(stderr, "note: %s\n", choice->note.c_str());
+  const bool on_cpu = choice->device == Device::Cpu(), bare = absl::GetFlag(FLAGS_bare);
+  if (bare && !on_cpu) return Fail("--bare: expected --device=cpu");
   const char* policy = std::getenv("OMP_WAIT_POLICY");
-  if (policy != nullptr && strcasecmp(policy, "passive") == 0) {
+  if (on_cpu && policy != nullptr && strcasecmp(policy, "passive") == 0) {
     return Fail("OMP_WAIT_POLICY=passive makes a parallel region 70 times slower; unset it");
   }
   SetNumThreads(threads);
@@ -81,22 +100,25 @@ int Main() {
     y.data<int64_t>()[i] = static_cast<int64_t>(random.Below(10));
 
   auto model = workload->make();
+  model->to(choice->device);
   if (low) model->config.enable_amp(true, {.dtype = low});
   std::vector<Tensor> in = {x, y}, out = {Tensor::Zeros(DType::kF32, {})};
   absl::Status status;
   const auto step = [&] {
     if (status.ok()) status = model->Run(in, absl::MakeSpan(out));
   };
-  const double first = MedianSeconds(1, step);
+  const auto wait = [&] {
+    if (status.ok()) status = model->synchronize();
+  };
+  const double first = MeanSeconds(1, step, wait);
   if (!status.ok()) return Fail(Message(status));
   if (absl::GetFlag(FLAGS_kernels)) std::fputs(model->kernel_log().c_str(), stderr);
 
-  const bool bare = absl::GetFlag(FLAGS_bare);
   const auto bare_f32 = bare ? MakeBareStep(name, false) : nullptr,
              bare_bf16 = bare ? MakeBareStep(name, true) : nullptr;
   double best = INFINITY, best_f32 = INFINITY, best_bf16 = INFINITY;
   for (int round = 0; round < rounds; ++round) {
-    best = std::min(best, MedianSeconds(steps, step));
+    best = std::min(best, on_cpu ? MedianSeconds(steps, step) : MeanSeconds(steps, step, wait));
     if (bare) best_f32 = std::min(best_f32, MedianSeconds(steps, bare_f32));
     if (bare) best_bf16 = std::min(best_bf16, MedianSeconds(steps, bare_bf16));
   }
@@ -104,12 +126,12 @@ int Main() {
   int64_t params = 0;
   for (const auto& p : model->net.named_parameters()) params += p.second.shape().num_elements();
   std::printf(
-      "{\"name\": \"%s\", \"framework\": \"halftone\", \"device\": \"cpu\", \"amp\": \"%s\", "
+      "{\"name\": \"%s\", \"framework\": \"halftone\", \"device\": \"%s\", \"amp\": \"%s\", "
       "\"threads\": %d, "
       "\"step_s\": %.7f, \"first_step_s\": %.4f, \"params\": %lld, \"loss\": %.6f, \"peak_mib\": "
       "%.1f",
-      name.c_str(), amp_choice.c_str(), threads, best, first, static_cast<long long>(params),
-      out[0].item(), example::PeakRssMib());
+      name.c_str(), choice->name.c_str(), amp_choice.c_str(), threads, best, first,
+      static_cast<long long>(params), out[0].item(), example::PeakRssMib());
   if (bare) std::printf(", \"bare_f32_s\": %.7f, \"bare_bf16_s\": %.7f", best_f32, best_bf16);
   std::printf("}\n");
   return 0;

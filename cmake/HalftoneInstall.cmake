@@ -4,6 +4,7 @@
 #                --libs halftone` the same for other build systems. Both can be moved with their prefix.
 #   tools        the programs of tools/
 #   python       the Python package, where it is built
+#   cuda         the module that programs open for CUDA devices, where it is built
 # Includes are spelled as in the tree.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -35,12 +36,19 @@ if(HALFTONE_HAS_PYTHON)
           COMPONENT python)
 endif()
 
+if(TARGET halftone_cuda)
+  install(TARGETS halftone_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
+endif()
+
 # Documents of each component, in the folder of its Debian package.
 file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE*)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhalftone-dev
         COMPONENT development)
 install(FILES ${documents} tools/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/halftone-tools
         COMPONENT tools)
+if(TARGET halftone_cuda)
+  install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/halftone-cuda COMPONENT cuda)
+endif()
 
 # CMake package.
 set(openmp_dependency "")

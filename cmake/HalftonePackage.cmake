@@ -3,6 +3,7 @@
 #                    the development packages of their libraries.
 #   halftone-tools   programs
 #   python3-halftone the Python package, where it is built
+#   halftone-cuda    what the two above open for CUDA devices, where it is built
 set(CPACK_GENERATOR DEB)
 # Debian wants a summary for each package; the project has one only.
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
@@ -49,6 +50,21 @@ Build and train graphs of Halftone from Python, with NumPy arrays.")
   string(CONCAT python_depends "python3 (>= 3.${Python_VERSION_MINOR}), python3 (<< 3.${python_next}), "
                                "python3-numpy")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_depends}")
+endif()
+
+if(TARGET halftone_cuda)
+  list(APPEND CPACK_COMPONENTS_ALL cuda)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_NAME halftone-cuda)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION contrib/libs)
+  set(CPACK_COMPONENT_CUDA_DESCRIPTION
+      "deep learning with static graphs - CUDA devices
+Lets programs that are built with Halftone train on NVIDIA GPUs of compute
+capability 8.0 and newer. Needs NVIDIA's driver, CUDA runtime, cuBLAS and cuDNN.")
+  # Not libraries of Debian: from NVIDIA's packages, or from an archive that no package knows of.
+  set(cuda_version ${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR})
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "libabsl20220623, libc6, libgcc-s1, libstdc++6")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS
+      "cuda-cudart-${cuda_version}, libcublas-${cuda_version}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
 endif()
 
 # What binaries link: read from them where dpkg-dev and file are installed (CPack needs both), else

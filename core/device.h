@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "halftone/core/status.h"
+
 namespace halftone {
 
 struct Device {
@@ -20,5 +22,9 @@ struct Device {
   std::string ToString() const;
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+// "cpu", "reference", "cuda" (the first) or "cuda:N". Whether the device is there is not asked.
+// Errors: InvalidArgument.
+absl::StatusOr<Device> ParseDevice(const std::string& text);
 
 }  // namespace halftone

@@ -10,11 +10,13 @@
 #include "halftone/core/threads.h"
 #include "halftone/examples/support/checkpoints.h"
 #include "halftone/examples/support/dataset.h"
+#include "halftone/examples/support/device_choice.h"
 #include "halftone/examples/support/progress.h"
 #include "halftone/halftone.h"
 
 ABSL_FLAG(std::string, amp, "auto",
           "off, bf16, f16, or auto: the 16-bit type that is fast here, if any");
+ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, epochs, 3, "passes over the training images");
 ABSL_FLAG(int, batch, 128, "images per step");
 ABSL_FLAG(double, lr, 1e-3, "learning rate of Adam");
@@ -108,11 +110,13 @@ absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
   if (!model.config.dump_dir.empty())
     std::printf("graph after each pass: %s\n", model.config.dump_dir.c_str());
   std::printf(
-      "{\"test_accuracy\": %.4f, \"images_per_s\": %.1f, \"amp\": \"%s\", \"final_scale\": %.9g, "
+      "{\"test_accuracy\": %.4f, \"images_per_s\": %.1f, \"device\": \"%s\", \"amp\": \"%s\", "
+      "\"final_scale\": %.9g, "
       "\"skipped_steps\": %lld, \"steps\": %lld, \"peak_arena_mib\": %.1f, \"peak_rss_mib\": "
       "%.1f}\n",
-      accuracy, progress.images_per_second(), absl::GetFlag(FLAGS_amp).c_str(),
-      model.scaler.scale(), static_cast<long long>(model.scaler.skipped_count()),
+      accuracy, progress.images_per_second(), model.device().ToString().c_str(),
+      absl::GetFlag(FLAGS_amp).c_str(), model.scaler.scale(),
+      static_cast<long long>(model.scaler.skipped_count()),
       static_cast<long long>(progress.steps()),
       static_cast<double>(model.arena_bytes()) / (1 << 20), example::PeakRssMib());
   return absl::OkStatus();
@@ -136,8 +140,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "fashion_mnist: %s\n", wrong);
     return 2;
   }
+  const auto choice = example::ChooseDevice(absl::GetFlag(FLAGS_device));
+  if (!choice.ok()) {
+    std::fprintf(stderr, "fashion_mnist: --device: %s\n",
+                 halftone::Message(choice.status()).c_str());
+    return 2;
+  }
+  if (!choice->note.empty()) std::fprintf(stderr, "note: %s\n", choice->note.c_str());
   if (absl::GetFlag(FLAGS_threads) > 0) halftone::SetNumThreads(absl::GetFlag(FLAGS_threads));
   FashionCnn model(absl::GetFlag(FLAGS_lr), low == DType::kF16);
+  model.to(choice->device);
   model.config.seed = absl::GetFlag(FLAGS_seed);
   model.config.dump_dir = absl::GetFlag(FLAGS_dump);
   model.config.enable_amp(amp_choice != "off", {.dtype = low});

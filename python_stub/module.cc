@@ -62,16 +62,7 @@ void ConstructInNew() {
 
 }  // namespace
 
-Device ToDevice(const std::string& name) {
-  if (name == "cpu") return Device::Cpu();
-  if (name == "reference") return Device::Reference();
-  const bool cuda = name.rfind("cuda", 0) == 0;
-  if (cuda && name.size() == 4) return Device::Cuda(0);
-  if (cuda && name.size() == 6 && name[4] == ':' && name[5] >= '0' && name[5] <= '9') {
-    return Device::Cuda(name[5] - '0');
-  }
-  Raise(InvalidArgument("device is \"", name, "\"; expected cpu, reference or cuda:0..9"));
-}
+Device ToDevice(const std::string& name) { return Unwrap(ParseDevice(name)); }
 
 namespace {
 

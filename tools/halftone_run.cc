@@ -15,6 +15,7 @@
 #include "halftone/core/io/npy.h"
 #include "halftone/core/threads.h"
 #include "halftone/graph/ir/proto.h"
+#include "halftone/kernels/device_backend.h"
 #include "halftone/tools/support/compare.h"
 #include "halftone/tools/support/exit_status.h"
 #include "halftone/tools/support/feeds.h"
@@ -35,7 +36,7 @@ ABSL_FLAG(uint64_t, seed, 0, "of variables that no checkpoint gives");
 ABSL_FLAG(std::string, save, "", "checkpoint to write after the last step");
 ABSL_FLAG(std::string, out, "", "folder for the values as NAME.npy; empty: print them");
 ABSL_FLAG(int, steps, 1, "steps to run, all on the same feeds");
-ABSL_FLAG(std::string, device, "cpu", "cpu or reference");
+ABSL_FLAG(std::string, device, "cpu", "cpu, reference, cuda or cuda:N");
 ABSL_FLAG(int, threads, 0, "CPU threads; 0: all");
 ABSL_FLAG(std::string, profile, "", "file for a trace of all kernels (Chrome's format)");
 ABSL_FLAG(std::string, compare, "",
@@ -55,17 +56,26 @@ using tools::WrongOption;
 constexpr size_t kComparedRows = 20;
 constexpr int kDiffers = 3;
 
-absl::Status CheckOptions() {
-  const std::string device = absl::GetFlag(FLAGS_device), compare = absl::GetFlag(FLAGS_compare);
-  if (device != "cpu" && device != "reference") {
-    return WrongOption("--device=", device, ": expected cpu or reference");
+// Sets `device`.
+absl::Status CheckOptions(Device& device) {
+  const std::string name = absl::GetFlag(FLAGS_device), compare = absl::GetFlag(FLAGS_compare);
+  const absl::StatusOr<Device> parsed = ParseDevice(name);
+  if (!parsed.ok()) {
+    return WrongOption("--device=", name, ": expected cpu, reference, cuda or cuda:N");
   }
+  device = *parsed;
   if (absl::GetFlag(FLAGS_steps) < 1) return WrongOption("--steps: expected 1 or more");
   if (absl::GetFlag(FLAGS_threads) < 0) return WrongOption("--threads: expected 0 or more");
   if (!(absl::GetFlag(FLAGS_tolerance) >= 0)) return WrongOption("--tolerance: expected 0 or more");
+  if (device.kind == Device::Kind::kCuda) {
+    const absl::Status opened = kernels::OpenCuda(device.index).status();
+    if (!opened.ok()) return WrongOption("--device=", name, ": ", Message(opened));
+  }
   if (compare.empty()) return absl::OkStatus();
   if (compare != "reference") return WrongOption("--compare=", compare, ": expected reference");
-  if (device == compare) return WrongOption("--compare=reference: expected --device=cpu");
+  if (device.kind == Device::Kind::kReference) {
+    return WrongOption("--compare=reference: expected --device=cpu or cuda");
+  }
   if (!absl::GetFlag(FLAGS_fetch).empty() || !absl::GetFlag(FLAGS_out).empty() ||
       !absl::GetFlag(FLAGS_profile).empty()) {
     return WrongOption("--compare: shows all values; expected no --fetch, --out or --profile");
@@ -145,7 +155,7 @@ std::string InFolder(const std::string& folder, const std::string& file) {
 }
 
 absl::Status Prepare(const std::string& path, Session& session) {
-  HT_RETURN_IF_ERROR(CheckOptions());
+  HT_RETURN_IF_ERROR(CheckOptions(session.device));
   std::error_code ignored;
   const std::string folder = std::filesystem::is_directory(path, ignored) ? path : "";
   HT_ASSIGN_OR_RETURN(tools::Feeds feeds, tools::Feeds::Parse(absl::GetFlag(FLAGS_feed)));
@@ -154,7 +164,6 @@ absl::Status Prepare(const std::string& path, Session& session) {
   if (!folder.empty()) feeds.AddFrom(folder, *graph);
   HT_RETURN_IF_ERROR(feeds.ReadFiles());
   HT_ASSIGN_OR_RETURN(session.feeds, feeds.MakeTensors(*graph));
-  if (absl::GetFlag(FLAGS_device) == "reference") session.device = Device::Reference();
   if (absl::GetFlag(FLAGS_threads) > 0) SetNumThreads(absl::GetFlag(FLAGS_threads));
   HT_ASSIGN_OR_RETURN(session.graph,
                       tools::LowerForFetches(*graph, absl::GetFlag(FLAGS_fetch), session.device,
@@ -237,7 +246,8 @@ int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "halftone_run FILE|FOLDER --feed x=x.npy --fetch y [--variables CHECKPOINT] [--seed N] "
       "[--steps N] "
-      "[--out DIR] [--device cpu|reference] [--profile trace.json] [--compare reference]: runs a "
+      "[--out DIR] [--device cpu|reference|cuda[:N]] [--profile trace.json] [--compare reference]: "
+      "runs a "
       "graph file");
   halftone::tools::JoinedFlags flags(argc, argv, {"feed", "fetch"});
   return halftone::tools::FinishOutput(

@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device) {
       return backend->MakeTarget(kernels::KernelRegistry::Global());
     }
   }
-  return InvalidArgument("no such kind of device");
+  return Internal("no such kind of device");
 }
 
 absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> graph,

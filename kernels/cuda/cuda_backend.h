@@ -15,6 +15,10 @@
 
 namespace halftone::cuda {
 
+// What the answer of cudaGetDeviceCount means; versions as cudaDriverGetVersion (0: no driver) and
+// cudaRuntimeGetVersion give them. Errors: FailedPrecondition.
+absl::Status CheckDriver(cudaError_t answer, int driver_version, int runtime_version);
+
 // Everything that it gives out must be gone before it.
 class CudaBackend : public kernels::DeviceBackend {
  public:

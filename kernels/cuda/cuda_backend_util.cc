@@ -89,6 +89,18 @@ class CudaBackend::Graph : public kernels::DeviceGraph {
   UniqueGraphExec exec_;
 };
 
+absl::Status CheckDriver(cudaError_t answer, int driver_version, int runtime_version) {
+  if (answer == cudaSuccess) return absl::OkStatus();
+  if (answer != cudaErrorInsufficientDriver) {
+    return FailedPrecondition("the NVIDIA driver does not start: ",
+                              Message(ToStatus(answer, "cudaGetDeviceCount")));
+  }
+  if (driver_version == 0) return FailedPrecondition("no NVIDIA driver is installed");
+  const auto text = [](int version) { return Concat(version / 1000, ".", version % 1000 / 10); };
+  return FailedPrecondition("the NVIDIA driver is too old: it runs CUDA ", text(driver_version),
+                            "; expected ", text(runtime_version), " or newer");
+}
+
 absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Open(int index) {
   std::unique_ptr<CudaBackend> backend(new CudaBackend(index));
   HT_RETURN_IF_ERROR(backend->Start());
@@ -99,18 +111,11 @@ absl::Status CudaBackend::Start() {
   const AllocationPause pause;
   int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
-  if (counted == cudaErrorInsufficientDriver) {
-    int driver = 0, needed = 0;
+  if (counted != cudaErrorNoDevice) {
+    int driver = 0, runtime = 0;
     (void)cudaDriverGetVersion(&driver);
-    (void)cudaRuntimeGetVersion(&needed);
-    if (driver == 0) return FailedPrecondition("no NVIDIA driver is installed");
-    return FailedPrecondition("the NVIDIA driver is too old: it runs CUDA ", driver / 1000, ".",
-                              driver % 1000 / 10, "; expected ", needed / 1000, ".",
-                              needed % 1000 / 10, " or newer");
-  }
-  if (counted != cudaSuccess && counted != cudaErrorNoDevice) {
-    return FailedPrecondition("the NVIDIA driver does not start: ",
-                              Message(ToStatus(counted, "cudaGetDeviceCount")));
+    (void)cudaRuntimeGetVersion(&runtime);
+    HT_RETURN_IF_ERROR(CheckDriver(counted, driver, runtime));
   }
   if (count == 0) return InvalidArgument("no CUDA device is in this machine");
   if (index_ < 0 || index_ >= count) {

@@ -228,6 +228,22 @@ TEST_F(BackendTest, RangesNest) {
   backend_->EndRange();
 }
 
+TEST(CheckDriver, TellsItsFailuresApart) {
+  EXPECT_EQ(CheckDriver(cudaSuccess, 13000, 13000), absl::OkStatus());
+  const auto error = [](cudaError_t answer, int driver) {
+    const absl::Status status = CheckDriver(answer, driver, 13000);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status));
+    return Message(status);
+  };
+  EXPECT_EQ(error(cudaErrorInsufficientDriver, 0), "no NVIDIA driver is installed");
+  EXPECT_EQ(error(cudaErrorInsufficientDriver, 12080),
+            "the NVIDIA driver is too old: it runs CUDA 12.8; expected 13.0 or newer");
+  EXPECT_EQ(error(cudaErrorInitializationError, 13000),
+            Concat("the NVIDIA driver does not start: cudaGetDeviceCount: "
+                   "cudaErrorInitializationError (",
+                   cudaGetErrorString(cudaErrorInitializationError), ")"));
+}
+
 TEST(OpenCuda, KeepsOneBackendADevice) {
   const auto first = kernels::OpenCuda(0), second = kernels::OpenCuda(0);
   ASSERT_TRUE(first.ok()) << Message(first.status());

@@ -23,7 +23,9 @@ struct Options {
   size_t memory_bytes = size_t{2} << 30;  // per device; allocations beyond it fail
   int device_count = 1;                   // at most kMaxDevices
   int compute_major = 8, compute_minor = 0;
-  bool no_driver = false;  // every call returns cudaErrorInsufficientDriver
+  // Every call returns cudaErrorInsufficientDriver.
+  // HALFTONE_EMULATION_NO_DRIVER=1 sets what a program starts with.
+  bool no_driver = false;
 };
 inline constexpr int kMaxDevices = 8;
 

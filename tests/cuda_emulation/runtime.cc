@@ -25,15 +25,18 @@ Options OptionsFromEnvironment() {
       std::abort();
     }
   }
-  const char* lazy = std::getenv("HALFTONE_EMULATION_LAZY");
-  options.lazy = lazy != nullptr && std::strcmp(lazy, "1") == 0;
+  const auto is_set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && std::strcmp(value, "1") == 0;
+  };
+  options.lazy = is_set("HALFTONE_EMULATION_LAZY");
+  options.no_driver = is_set("HALFTONE_EMULATION_NO_DRIVER");
   return options;
 }
 
 }  // namespace
 
-Runtime::Runtime()
-    : options(OptionsFromEnvironment()), memory(kRangeBytes), devices(kMaxDevices) {
+Runtime::Runtime() : options(OptionsFromEnvironment()), memory(kRangeBytes), devices(kMaxDevices) {
   for (int i = 0; i < kMaxDevices; ++i) {
     devices[i].legacy = std::make_shared<CUstream_st>();
     devices[i].legacy->device = i;

@@ -14,3 +14,4 @@ expect("${text}" "version: ${VERSION}")
 # Every tool starts from where it was installed.
 output_of(text ${WORK}/prefix/bin/halftone_opt --list)
 expect("${text}" "insert-amp-casts")
+expect_cuda(${WORK}/prefix/bin/halftone_run ${CUDA})

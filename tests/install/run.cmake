@@ -1,6 +1,7 @@
 # cmake -DBUILD=<build tree> -DSOURCE=<source root> -DWORK=<scratch> -DCXX=<compiler>
 # -DBUILD_TYPE=<type> -DFLAGS=<flags> -DVERSION=<expected> -DWAY=<cmake|pkg-config|deb>
-# -DPYTHON=<interpreter, or nothing if the Python module is not built> -P run.cmake
+# -DPYTHON=<interpreter, or nothing if the Python module is not built>
+# -DCUDA=<whether the CUDA module is built> -P run.cmake
 #
 # Builds examples/outside against an installed Halftone and runs it:
 #   cmake       installed into a scratch prefix that is then moved, found by find_package
@@ -25,6 +26,17 @@ endfunction()
 function(run_outside program)
   output_of(text ${program})
   expect("${text}" "^Halftone ${VERSION}\n")
+endfunction()
+
+# What an installed program says of CUDA: that there is none, or what its device or driver lacks.
+function(expect_cuda program installed)
+  execute_process(COMMAND ${program} absent --device=cuda RESULT_VARIABLE status
+                  OUTPUT_QUIET ERROR_VARIABLE text)
+  if(NOT installed)
+    expect("${text}" "device cuda:0: CUDA is not installed")
+  elseif(text MATCHES "CUDA module|not installed: no lib")
+    message(FATAL_ERROR "${program} does not find its module: ${text}")
+  endif()
 endfunction()
 
 function(build_with_cmake prefix)

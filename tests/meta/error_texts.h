@@ -21,8 +21,8 @@ struct ErrorText {
 // say is made elsewhere.
 std::vector<ErrorText> ErrorTexts(const SourceFile& file);
 
-// Texts of errors in `files` that `tests` does not have. Leaves out tests/, and kernels/cpu, whose
-// refusals are reasons why another kernel is chosen.
+// Texts of errors in `files` that `tests` does not have. Leaves out tests/, and the kernels
+// of kernels/cpu and kernels/cuda, whose refusals are reasons why another one is chosen.
 std::vector<ErrorText> Untested(const std::vector<SourceFile>& files, const std::string& tests);
 
 // What the tests below `root`, and the files they compare with, say: all in one text, with literals

@@ -53,10 +53,14 @@ TEST(ErrorTexts, EachIsInATest) {
 
 TEST(ErrorTexts, OneThatNoTestHasIsSeen) {
   const std::string code = "NotFound(\"no such thing\");\nDataLoss(\"half of it is gone\");";
-  const std::vector<SourceFile> files = {
-      {"core/a.cc", code}, {"kernels/cpu/a.cc", code}, {"tests/core/a_test.cc", code}};
+  const std::vector<SourceFile> files = {{"core/a.cc", code},
+                                         {"kernels/cpu/a.cc", code},
+                                         {"kernels/cuda/a.cc", code},
+                                         {"kernels/cuda/cuda_backend_util.cc", code},
+                                         {"tests/core/a_test.cc", code}};
   const auto untested = Untested(files, "EXPECT_EQ(Message(status), \"no such thing\")");
-  ASSERT_EQ(untested.size(), 1u);
+  ASSERT_EQ(untested.size(), 2u);
+  EXPECT_EQ(untested[1].path, "kernels/cuda/cuda_backend_util.cc");
   EXPECT_EQ(untested[0].path, "core/a.cc");
   EXPECT_EQ(untested[0].line, 2);
   EXPECT_EQ(untested[0].text, "half of it is gone");

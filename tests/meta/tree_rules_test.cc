@@ -96,6 +96,9 @@ TEST(CheckIncludes, SeesSidewaysInclude) {
 TEST(CheckIncludes, SeesTestsIncludedFromOutside) {
   EXPECT_THAT(Includes("tools/a.cc", "#include \"halftone/tests/support/near.h\"\n"),
               ElementsAre("tools/a.cc:1: halftone/tests/support/near.h is part of the tests"));
+  const std::string emulated = "#include \"halftone/tests/cuda_emulation/device.h\"\n";
+  EXPECT_THAT(Includes("kernels/cuda/device.cuh", emulated), IsEmpty());
+  EXPECT_EQ(Includes("kernels/cuda/other.cuh", emulated).size(), 2u);
 }
 
 TEST(CheckIncludes, SeesLibraryInHeaderButNotInSource) {

@@ -226,13 +226,14 @@ TEST_F(HalftoneRun, RefusesWrongOptions) {
   const std::string sources = "FILE.npy, zeros, ones, arange, arange:N or normal:SEED\n";
   EXPECT_EQ(Error(2, ""),
             "expected one FILE or folder; halftone_run FILE --feed x=x.npy --fetch y\n");
-  EXPECT_EQ(Error(2, ok + " --device=abacus"), "--device=abacus: expected cpu or reference\n");
+  EXPECT_EQ(Error(2, ok + " --device=abacus"),
+            "--device=abacus: expected cpu, reference, cuda or cuda:N\n");
   EXPECT_EQ(Error(2, ok + " --steps 0"), "--steps: expected 1 or more\n");
   EXPECT_EQ(Error(2, ok + " --threads=-1"), "--threads: expected 0 or more\n");
   EXPECT_EQ(Error(2, ok + " --tolerance=nan"), "--tolerance: expected 0 or more\n");
   EXPECT_EQ(Error(2, ok + " --compare=cuda"), "--compare=cuda: expected reference\n");
   EXPECT_EQ(Error(2, ok + " --compare=reference --device=reference"),
-            "--compare=reference: expected --device=cpu\n");
+            "--compare=reference: expected --device=cpu or cuda\n");
   EXPECT_EQ(Error(2, ok + " --compare=reference --out=" + dir_.path()),
             "--compare: shows all values; expected no --fetch, --out or --profile\n");
   EXPECT_EQ(Error(2, graph + " --feed x"), "--feed x: expected INPUT=" + sources);

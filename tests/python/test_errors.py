@@ -321,7 +321,7 @@ def test_labels_out_of_range() -> None:
 
 def test_devices_and_files_that_do_not_exist() -> None:
     graph = Mlp()
-    with pytest.raises(ValueError, match='device is "tpu"; expected cpu, reference or cuda:0..9'):
+    with pytest.raises(ValueError, match='device is "tpu"; expected cpu, reference, cuda or cuda:0..999'):
         graph.to("tpu")
     with pytest.raises(TypeError, match="got a key of type int"):
         graph.load_state_dict({1: X})  # type: ignore[dict-item]
