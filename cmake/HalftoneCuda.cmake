@@ -52,7 +52,8 @@ function(_halftone_cuda_kernels)
     file(GLOB emulation CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda_emulation/*.cc)
     add_library(halftone_cuda_emulation STATIC ${emulation})
     target_include_directories(halftone_cuda_emulation SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
-    target_compile_definitions(halftone_cuda_emulation PUBLIC HALFTONE_CUDA_EMULATED)
+    target_compile_definitions(halftone_cuda_emulation PUBLIC HALFTONE_CUDA_EMULATED
+      HALFTONE_CUDA_DEVICE_HEADER="halftone/tests/cuda_emulation/device.h")
     if(HALFTONE_SANITIZE MATCHES "thread")
       # Kernels are instrumented; the device that runs them is not part of what is checked.
       target_compile_definitions(halftone_cuda_emulation PRIVATE HT_EMULATION_TSAN)

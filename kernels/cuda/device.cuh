@@ -21,7 +21,8 @@
 
 #if defined(HALFTONE_CUDA_EMULATED)
 
-#include "halftone/tests/cuda_emulation/device.h"
+// The build says what stands in for nvcc.
+#include HALFTONE_CUDA_DEVICE_HEADER
 
 #else
 
