@@ -58,6 +58,8 @@ TEST(EmulatedMemory, EndsWhereTheOptionSays) {
   EXPECT_EQ(cudaMalloc(&a, 0), cudaSuccess);
   EXPECT_EQ(a, nullptr);
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
+  EXPECT_EQ(cudaMallocHost(&a, size_t{1} << 60), cudaErrorMemoryAllocation);
+  EXPECT_EQ(a, nullptr);
 }
 
 TEST(EmulatedMemory, AddressesAreNotUsedTwice) {

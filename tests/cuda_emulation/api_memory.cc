@@ -12,6 +12,8 @@ using halftone::emulation::Runtime;
 namespace {
 
 constexpr size_t kPinnedAlignment = 4096;
+// Sizes no host has: AddressSanitizer ends the process where the host's allocator would say no.
+constexpr size_t kMaxPinnedBytes = size_t{1} << 36;
 
 cudaError_t Allocate(Runtime& r, void** p, size_t bytes) {
   *p = nullptr;
@@ -45,6 +47,7 @@ cudaError_t AllocatePinned(Runtime& r, void** p, size_t bytes) {
   *p = nullptr;
   if (const cudaError_t error = r.RefuseUnsafeCall()) return error;
   if (bytes == 0) return cudaSuccess;
+  if (bytes > kMaxPinnedBytes) return cudaErrorMemoryAllocation;
   if (posix_memalign(p, kPinnedAlignment, bytes) != 0) return cudaErrorMemoryAllocation;
   std::memset(*p, 0xFF, bytes);
   r.pinned[reinterpret_cast<uintptr_t>(*p)] = bytes;
