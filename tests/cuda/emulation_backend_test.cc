@@ -194,7 +194,7 @@ TEST(EmulatedBackend, FailedWorkIsReportedByEveryCallThatFollows) {
     return Concat("device cuda:0: ", call, ": cudaErrorIllegalAddress (",
                   cudaGetErrorString(cudaErrorIllegalAddress), ")");
   };
-  EXPECT_EQ(Message((*event)->Wait()), text("cudaEventSynchronize"));
+  EXPECT_EQ(Message((*event)->Wait()), text("cudaEventQuery"));
   EXPECT_EQ(Message(backend->Synchronize()), text("cudaStreamSynchronize"));
   EXPECT_EQ(Message(backend->Launch(**graph)), text("cudaGraphLaunch"));
   EXPECT_EQ(Message(backend->Upload((*memory)->data(), &on_host, 4)), text("cudaMemcpyAsync"));
