@@ -1,0 +1,62 @@
+// Every op has a CUDA kernel, and every CUDA kernel runs in some case of its op's table.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "halftone/tests/cuda/run_on_device.h"
+#include "halftone/tests/support/op_cases.h"
+
+namespace halftone::testing {
+namespace {
+
+using kernels::KernelCandidate;
+using kernels::KernelRegistry;
+
+bool IsComputed(const ir::OpRecord& op) {
+  return !op.is_marker && op.name != "input" && op.name != "variable" && op.name != "constant" &&
+         op.name != "commit";
+}
+
+TEST(CudaCoverage, EveryOpHasAKernelInEachTypeOfMixedPrecision) {
+  for (const ir::OpRecord* op : ir::OpRegistry::Global().All()) {
+    if (!IsComputed(*op)) continue;
+    const auto candidates = CudaCandidates(op->name);
+    EXPECT_FALSE(candidates.empty()) << op->name << " has no CUDA kernel";
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      // Ops of masters and scalars have f32 alone; their records say so.
+      if (op->inputs.empty() || !op->inputs[0].dtypes.Contains(dtype)) continue;
+      EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(),
+                              [dtype](const auto* c) { return c->dtypes.Contains(dtype); }))
+          << op->name << " in " << Name(dtype);
+    }
+  }
+}
+
+TEST(CudaCoverage, EveryKernelRunsInACase) {
+  std::set<std::string> run;
+  for (const OpCase& c : AllOpCases()) {
+    for (const DType dtype : c.dtypes) {
+      for (const ir::Layout layout : {ir::Layout::kPlain, ir::Layout::kChannelsLast}) {
+        if (layout == ir::Layout::kChannelsLast && !c.channels_last) continue;
+        const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype, layout);
+        for (const KernelCandidate* candidate : CudaCandidates(c.op)) {
+          if (run.contains(candidate->name)) continue;
+          if (KernelRegistry::Global().CreateNamed(*CaseNode(*graph), candidate->name).ok()) {
+            run.insert(candidate->name);
+          }
+        }
+      }
+    }
+  }
+  int kernels = 0;
+  for (const KernelCandidate* candidate : KernelRegistry::Global().All()) {
+    if (candidate->device != Device::Kind::kCuda) continue;
+    EXPECT_TRUE(run.contains(candidate->name)) << candidate->name << " serves no case";
+    ++kernels;
+  }
+  EXPECT_GT(kernels, 80);
+}
+
+}  // namespace
+}  // namespace halftone::testing
