@@ -6,16 +6,16 @@
 namespace halftone::kernels {
 namespace {
 
-cuda::ChannelGeometry GeometryOf(const ir::ValueType& x) {
-  cuda::ChannelGeometry g;
-  g.channels = x.shape[1];
-  g.lines = g.channels == 0 ? 0 : x.num_elements() / g.channels;
+// Nothing to cut if there are no channels.
+cuda::ChannelCut CutOf(const ir::ValueType& x) {
+  const int64_t channels = x.shape[1];
+  if (channels == 0) return {};
+  const int64_t lines = x.num_elements() / channels;
+  int64_t inner = 1;
   if (x.layout == ir::Layout::kPlain) {
-    for (int axis = 2; axis < x.shape.rank(); ++axis) g.inner *= x.shape[axis];
+    for (int axis = 2; axis < x.shape.rank(); ++axis) inner *= x.shape[axis];
   }
-  // No elements: whatever divides.
-  if (g.inner == 0) g.inner = 1;
-  return g;
+  return cuda::CutChannels(lines, channels, lines == 0 ? 1 : inner, x.dtype);
 }
 
 // Data operands and results lie alike.
@@ -32,27 +32,26 @@ class BatchNormKernel : public CudaKernel {
  public:
   explicit BatchNormKernel(const ir::Node& node)
       : dtype_(node.input_type(0).dtype),
-        geometry_(GeometryOf(node.input_type(0))),
+        cut_(CutOf(node.input_type(0))),
         eps_(node.attrs().GetFloat("eps")),
         momentum_(node.attrs().GetFloat("momentum")) {
-    workspace_bytes_ = geometry_.chunks().partial_bytes();
+    workspace_bytes_ = BatchNormWorkspace(cut_);
   }
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
-    if (geometry_.lines == 0) return absl::OkStatus();
+    if (cut_.lines == 0) return absl::OkStatus();
     const cuda::BatchNormArrays arrays{
         args.inputs[0],  args.inputs[1],  args.inputs[2],  args.inputs[3],  args.inputs[4],
         args.outputs[0], args.outputs[1], args.outputs[2], args.outputs[3], args.outputs[4]};
-    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchBatchNorm(dtype_, geometry_, eps_, momentum_, arrays,
-                                                  static_cast<cuda::PairOfSums*>(args.workspace),
-                                                  stream));
+    HT_CUDA_RETURN_IF_ERROR(
+        cuda::LaunchBatchNorm(dtype_, cut_, eps_, momentum_, arrays, args.workspace, stream));
     return absl::OkStatus();
   }
 
  private:
   DType dtype_;
-  cuda::ChannelGeometry geometry_;
+  cuda::ChannelCut cut_;
   double eps_, momentum_;
 };
 
@@ -60,12 +59,14 @@ class BatchNormInferenceKernel : public CudaKernel {
  public:
   explicit BatchNormInferenceKernel(const ir::Node& node)
       : dtype_(node.input_type(0).dtype),
-        geometry_(GeometryOf(node.input_type(0))),
-        eps_(node.attrs().GetFloat("eps")) {}
+        cut_(CutOf(node.input_type(0))),
+        eps_(node.attrs().GetFloat("eps")) {
+    workspace_bytes_ = BatchNormWorkspace(cut_);
+  }
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
-    if (geometry_.lines == 0) return absl::OkStatus();
+    if (cut_.lines == 0) return absl::OkStatus();
     cuda::BatchNormArrays arrays{};
     arrays.x = args.inputs[0];
     arrays.gamma = args.inputs[1];
@@ -74,37 +75,37 @@ class BatchNormInferenceKernel : public CudaKernel {
     arrays.running_var = args.inputs[4];
     arrays.y = args.outputs[0];
     HT_CUDA_RETURN_IF_ERROR(
-        cuda::LaunchBatchNormInference(dtype_, geometry_, eps_, arrays, stream));
+        cuda::LaunchBatchNormInference(dtype_, cut_, eps_, arrays, args.workspace, stream));
     return absl::OkStatus();
   }
 
  private:
   DType dtype_;
-  cuda::ChannelGeometry geometry_;
+  cuda::ChannelCut cut_;
   double eps_;
 };
 
 class BatchNormGradKernel : public CudaKernel {
  public:
   explicit BatchNormGradKernel(const ir::Node& node)
-      : dtype_(node.input_type(0).dtype), geometry_(GeometryOf(node.input_type(0))) {
-    workspace_bytes_ = geometry_.chunks().partial_bytes();
+      : dtype_(node.input_type(0).dtype), cut_(CutOf(node.input_type(0))) {
+    workspace_bytes_ = BatchNormWorkspace(cut_);
   }
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
-    if (geometry_.channels == 0) return absl::OkStatus();
+    if (cut_.channels == 0) return absl::OkStatus();
     const cuda::BatchNormGradArrays arrays{args.inputs[0],  args.inputs[1], args.inputs[2],
                                            args.inputs[3],  args.inputs[4], args.outputs[0],
                                            args.outputs[1], args.outputs[2]};
-    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchBatchNormGrad(
-        dtype_, geometry_, arrays, static_cast<cuda::PairOfSums*>(args.workspace), stream));
+    HT_CUDA_RETURN_IF_ERROR(
+        cuda::LaunchBatchNormGrad(dtype_, cut_, arrays, args.workspace, stream));
     return absl::OkStatus();
   }
 
  private:
   DType dtype_;
-  cuda::ChannelGeometry geometry_;
+  cuda::ChannelCut cut_;
 };
 
 }  // namespace

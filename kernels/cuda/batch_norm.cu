@@ -1,281 +1,257 @@
-// batch_norm, its gradient, and batch_norm_inference.
+// batch_norm and batch_norm_inference, in three kernels.
 //
-// Statistics of a channel: sums of d and d^2 with d = x - (the channel's first value), so that a
-// large mean costs no digits; then mean and variance in f64. The gradient needs the sums of dy xhat
-// and dy. Both read the tensor once: with neighbouring channels by column_sums.cuh, else a block of
-// 256 takes one channel and one chunk of its lines. A second kernel, one thread a channel, adds the
-// chunks in order; a third gives y (or dx), 16 bytes an access where a pack has one channel, or
-// whole packs of channels.
-// Shared: 4 KiB or 256 bytes. Bound: memory; x is read twice, dy too.
+// 1. MomentsKernel: mean and squared deviations of each channel over a chunk of its elements, in
+//    one pass over x. A thread follows Welford's recurrence (Welford, "Note on a method for
+//    calculating corrected sums of squares and products", Technometrics 1962) relative to the
+//    middle one of three elements of the chunk, so that a large mean costs no digits, nor does an
+//    odd element; the threads of a block are merged in a tree (Chan, Golub, LeVeque, "Updating
+//    formulae and a pairwise algorithm for computing sample variances", 1979).
+// 2. StatisticsKernel: a warp a channel merges the chunks in f64 and gives the statistics.
+// 3. NormalizeKernel: y, with the mean in two parts, of which x loses the first without rounding.
+// Shared bytes: 24,576 in the first kernel. Expected bound: memory. Bytes moved: x twice, y once;
+// the minimum where x does not fit the L2 cache.
 #include "halftone/kernels/cuda/batch_norm.h"
-#include "halftone/kernels/cuda/column_sums.cuh"
-#include "halftone/kernels/cuda/pack.cuh"
-#include "halftone/kernels/cuda/reduce.cuh"
+#include "halftone/kernels/cuda/channel_walk.cuh"
+#include "halftone/kernels/cuda/row.cuh"
 
 namespace halftone::cuda {
 namespace {
 
-constexpr int kBlock = 256;
+constexpr int kWarpsOfBlock = kTeamBlock / kWarp;
 
-__device__ int64_t ElementOf(const ChannelGeometry& g, int64_t line, int64_t channel) {
-  return (line / g.inner * g.channels + channel) * g.inner + line % g.inner;
-}
-
-// d and d^2.
-template <typename T>
-struct DeviationTerm {
-  const T* x;
-  ChannelGeometry g;
-  __device__ Compute<T> Shift(int64_t channel) const { return Widen(x[channel * g.inner]); }
-  __device__ void operator()(int64_t line, int64_t channel, Compute<T>* a, Compute<T>* b) const {
-    const Compute<T> d = Widen(x[ElementOf(g, line, channel)]) - Shift(channel);
-    *a = d;
-    *b = d * d;
-  }
+// Of `count` values: their mean, and the sum of squared deviations from it.
+template <typename V>
+struct Moments {
+  V count, mean, m2;
 };
 
-// dy xhat and dy.
-template <typename T>
-struct GradTerm {
-  BatchNormGradArrays a;
-  ChannelGeometry g;
-  __device__ void operator()(int64_t line, int64_t channel, Compute<T>* dgamma,
-                             Compute<T>* dbeta) const {
-    using V = Compute<T>;
-    const int64_t i = ElementOf(g, line, channel);
-    const V d = Widen(static_cast<const T*>(a.dy)[i]);
-    const V centred = Widen(static_cast<const T*>(a.x)[i]) - static_cast<const V*>(a.mean)[channel];
-    *dgamma = d * (centred * static_cast<const V*>(a.invstd)[channel]);
-    *dbeta = d;
-  }
+template <typename V>
+__device__ Moments<V> Merged(const Moments<V>& a, const Moments<V>& b) {
+  const V count = a.count + b.count;
+  if (count == 0) return a;
+  const V share = b.count / count, apart = b.mean - a.mean;
+  return {count, a.mean + apart * share, a.m2 + b.m2 + apart * apart * (a.count * share)};
+}
+
+struct ChunkMoments {
+  double mean, m2;
 };
 
-// Chunks of the lines of channel blockIdx.x whose values are neighbours.
-template <typename V, typename Term>
-__global__ void SumChannelKernel(Term term, ColumnChunks chunks, PairOfSums* partials) {
-  const int64_t channel = blockIdx.x;
-  const int64_t first = int64_t{blockIdx.y} * chunks.rows_of_chunk;
-  const int64_t end =
-      first + chunks.rows_of_chunk < chunks.rows ? first + chunks.rows_of_chunk : chunks.rows;
-  V sum_a = 0, sum_b = 0;
-  for (int64_t line = first + threadIdx.x; line < end; line += kBlock) {
-    V a, b;
-    term(line, channel, &a, &b);
-    sum_a += a;
-    sum_b += b;
-  }
-  const double total_a = BlockReduce(static_cast<double>(sum_a), Add{}, 0.0);
-  const double total_b = BlockReduce(static_cast<double>(sum_b), Add{}, 0.0);
-  if (threadIdx.x == 0) {
-    partials[int64_t{blockIdx.y} * chunks.columns + channel] = {total_a, total_b};
-  }
+template <typename V>
+__device__ V MiddleOf(V a, V b, V c) {
+  const V low = a < b ? a : b, high = a < b ? b : a;
+  return c < low ? low : c > high ? high : c;
 }
 
-template <typename V, typename Term>
-cudaError_t LaunchSumChannels(const Term& term, const ChannelGeometry& g, PairOfSums* partials,
-                              cudaStream_t stream) {
-  const ColumnChunks chunks = g.chunks();
-  if (g.inner == 1) return LaunchSumColumns<V>(term, chunks, partials, stream);
-  const dim3 grid(static_cast<unsigned>(g.channels), static_cast<unsigned>(chunks.count));
-  return LaunchKernel(SumChannelKernel<V, Term>, grid, kBlock, 0, stream, term, chunks, partials);
-}
-
-template <typename T>
-__global__ void StatisticsKernel(BatchNormArrays a, ColumnChunks chunks, DeviationTerm<T> term,
-                                 const PairOfSums* partials, double eps, double momentum) {
+template <typename T, int N, bool kColumns>
+__global__ void __launch_bounds__(kTeamBlock, 1)
+    MomentsKernel(ChannelCut cut, const T* x, ChunkMoments* chunks) {
   using V = Compute<T>;
-  const int64_t c = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (c >= chunks.columns) return;
-  const PairOfSums sums = AddChunks(chunks, partials, c);
-  const double n = static_cast<double>(chunks.rows);
-  const double shift = sums.a / n;
-  const double mean = static_cast<double>(term.Shift(c)) + shift;
-  const double spread = sums.b / n - shift * shift;
-  const double variance = spread > 0 || spread != spread ? spread : 0;
+  using Walk = ChannelWalk<N, kColumns>;
+  constexpr int kChannels = Walk::kChannels;
+  HT_SHARED(Moments<V>, merged, [kTeamBlock][kChannels]);
+  const int64_t blocks = cut.chunks * (kColumns ? cut.tiles : cut.channels);
+  for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
+    const Walk walk(cut, b);
+    V base[N], mean[N], m2[N], count = 0;
+#pragma unroll
+    for (int e = 0; e < N; ++e) base[e] = mean[e] = m2[e] = 0;
+    if (walk.active()) {
+      V middle[N], last[N];
+      LoadPack<N>(x + walk.Offset(walk.first), base);
+      LoadPack<N>(x + walk.Offset((walk.first + walk.end) / 2), middle);
+      LoadPack<N>(x + walk.Offset(walk.end - 1), last);
+#pragma unroll
+      for (int e = 0; e < N; ++e) base[e] = MiddleOf(base[e], middle[e], last[e]);
+      if constexpr (!kColumns) {
+#pragma unroll
+        for (int e = 1; e < N; ++e) base[e] = base[0];
+      }
+      for (int64_t i = walk.first + walk.row; i < walk.end; i += walk.rows) {
+        V v[N];
+        LoadPack<N>(x + walk.Offset(i), v);
+        count += 1;
+        const V share = 1 / count;
+#pragma unroll
+        for (int e = 0; e < N; ++e) {
+          const V d = v[e] - base[e], apart = d - mean[e];
+          mean[e] += apart * share;
+          m2[e] += apart * (d - mean[e]);
+        }
+      }
+    }
+    const int thread = static_cast<int>(threadIdx.x);
+    if constexpr (kColumns) {
+#pragma unroll
+      for (int e = 0; e < N; ++e) merged[thread][e] = {count, mean[e], m2[e]};
+    } else {
+      Moments<V> all{count, mean[0], m2[0]};
+#pragma unroll
+      for (int e = 1; e < N; ++e) all = Merged(all, {count, mean[e], m2[e]});
+      merged[thread][0] = all;
+    }
+    __syncthreads();
+    for (int half = walk.rows / 2; half > 0; half /= 2) {
+      if (walk.row < half) {
+#pragma unroll
+        for (int c = 0; c < kChannels; ++c) {
+          merged[thread][c] =
+              Merged(merged[thread][c], merged[thread + half * (kColumns ? cut.lanes : 1)][c]);
+        }
+      }
+      __syncthreads();
+    }
+    if (walk.row == 0 && walk.active()) {
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) {
+        const Moments<V> all = merged[thread][c];
+        chunks[walk.chunk * cut.channels + walk.channel + c] = {
+            static_cast<double>(base[c]) + static_cast<double>(all.mean),
+            static_cast<double>(all.m2)};
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// What the last kernel needs of each channel.
+template <typename V>
+struct Affine {
+  V *mean_high, *mean_low, *scale;
+};
+
+template <typename V>
+Affine<V> AffineIn(void* workspace, const ChannelCut& cut) {
+  V* const first = static_cast<V*>(workspace);
+  return {first, first + cut.channels, first + 2 * cut.channels};
+}
+
+template <typename V>
+__device__ void StoreAffine(const Affine<V>& to, int64_t c, double mean, double invstd, V gamma) {
+  to.mean_high[c] = static_cast<V>(mean);
+  to.mean_low[c] = static_cast<V>(mean - static_cast<double>(to.mean_high[c]));
+  to.scale[c] = static_cast<V>(invstd * static_cast<double>(gamma));
+}
+
+template <typename V, int N, bool kColumns>
+__global__ void __launch_bounds__(kTeamBlock, 1)
+    StatisticsKernel(ChannelCut cut, BatchNormArrays a, double eps, double momentum,
+                     const ChunkMoments* chunks, Affine<V> affine) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t c = int64_t{blockIdx.x} * kWarpsOfBlock + static_cast<int>(threadIdx.x) / kWarp;
+  if (c >= cut.channels) return;  // all lanes of a warp alike
+  const auto n = static_cast<double>(cut.lines);
+  double sum = 0, m2 = 0;
+  for (int64_t k = lane; k < cut.chunks; k += kWarp) {
+    const auto count = static_cast<double>(ElementsOfChunk<N, kColumns>(cut, k));
+    sum += chunks[k * cut.channels + c].mean * count;
+  }
+  const double mean = WarpReduce(sum, Add()) / n;
+  for (int64_t k = lane; k < cut.chunks; k += kWarp) {
+    const auto count = static_cast<double>(ElementsOfChunk<N, kColumns>(cut, k));
+    const ChunkMoments chunk = chunks[k * cut.channels + c];
+    const double apart = chunk.mean - mean;
+    m2 += chunk.m2 + apart * apart * count;
+  }
+  const double variance = WarpReduce(m2, Add()) / n;
+  if (lane != 0) return;
+  const double invstd = 1 / sqrt(variance + eps);
+  StoreAffine(affine, c, mean, invstd, static_cast<const V*>(a.gamma)[c]);
   static_cast<V*>(a.save_mean)[c] = static_cast<V>(mean);
-  static_cast<V*>(a.save_invstd)[c] = static_cast<V>(1 / sqrt(variance + eps));
-  const double old_mean = static_cast<double>(static_cast<const V*>(a.running_mean)[c]);
-  const double old_var = static_cast<double>(static_cast<const V*>(a.running_var)[c]);
+  static_cast<V*>(a.save_invstd)[c] = static_cast<V>(invstd);
+  const auto old_mean = static_cast<double>(static_cast<const V*>(a.running_mean)[c]);
+  const auto old_var = static_cast<double>(static_cast<const V*>(a.running_var)[c]);
   static_cast<V*>(a.new_mean)[c] = static_cast<V>((1 - momentum) * old_mean + momentum * mean);
   static_cast<V*>(a.new_var)[c] =
       static_cast<V>((1 - momentum) * old_var + momentum * variance * n / (n - 1));
 }
 
 template <typename V>
-__global__ void StoreGradSumsKernel(BatchNormGradArrays a, ColumnChunks chunks,
-                                    const PairOfSums* partials) {
-  const int64_t c = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (c >= chunks.columns) return;
-  const PairOfSums sums = AddChunks(chunks, partials, c);
-  static_cast<V*>(a.dgamma)[c] = static_cast<V>(sums.a);
-  static_cast<V*>(a.dbeta)[c] = static_cast<V>(sums.b);
+__global__ void __launch_bounds__(kTeamBlock, 1)
+    InferenceKernel(int64_t channels, BatchNormArrays a, double eps, Affine<V> affine) {
+  const int64_t c = int64_t{blockIdx.x} * kTeamBlock + threadIdx.x;
+  if (c >= channels) return;
+  const auto var = static_cast<double>(static_cast<const V*>(a.running_var)[c]);
+  StoreAffine(affine, c, static_cast<double>(static_cast<const V*>(a.running_mean)[c]),
+              1 / sqrt(var + eps), static_cast<const V*>(a.gamma)[c]);
 }
 
-// y = (x - mean) invstd gamma + beta of one channel.
-template <typename V>
-struct Affine {
-  V mean, invstd, gamma, beta;
-  __device__ V operator()(V x) const { return (x - mean) * invstd * gamma + beta; }
-};
-
-template <typename V>
-struct TrainingAffine {
-  BatchNormArrays a;
-  __device__ Affine<V> operator()(int64_t c) const {
-    return {static_cast<const V*>(a.save_mean)[c], static_cast<const V*>(a.save_invstd)[c],
-            static_cast<const V*>(a.gamma)[c], static_cast<const V*>(a.beta)[c]};
-  }
-};
-
-template <typename V>
-struct InferenceAffine {
-  BatchNormArrays a;
-  double eps;
-  __device__ Affine<V> operator()(int64_t c) const {
-    const double var = static_cast<double>(static_cast<const V*>(a.running_var)[c]);
-    return {static_cast<const V*>(a.running_mean)[c], static_cast<V>(1 / sqrt(var + eps)),
-            static_cast<const V*>(a.gamma)[c], static_cast<const V*>(a.beta)[c]};
-  }
-};
-
-// A thread has N neighbours: of one channel, or of N channels (inner 1).
-template <typename T, int N, typename AffineOf>
-__global__ void NormalizeKernel(const T* x, T* y, ChannelGeometry g, int64_t count,
-                                AffineOf affine_of) {
-  const int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * N;
-  if (i >= count) return;
-  Compute<T> v[N];
-  LoadPack<N>(x + i, v);
-  if (g.inner == 1) {
-    const int64_t c = i % g.channels;
-#pragma unroll
-    for (int j = 0; j < N; ++j) v[j] = affine_of(c + j)(v[j]);
-  } else {
-    const auto affine = affine_of(i / g.inner % g.channels);
-#pragma unroll
-    for (int j = 0; j < N; ++j) v[j] = affine(v[j]);
-  }
-  StorePack<N>(v, y + i);
-}
-
-// dx = gamma invstd (dy - mean(dy) - xhat mean(dy xhat)).
-template <typename T, int N>
-__global__ void GradInputKernel(BatchNormGradArrays a, ChannelGeometry g, int64_t count) {
+template <typename T, int N, bool kColumns>
+__global__ void __launch_bounds__(kTeamBlock, 1)
+    NormalizeKernel(ChannelCut cut, const T* x, const Compute<T>* beta, Affine<Compute<T>> affine,
+                    T* y) {
   using V = Compute<T>;
-  const int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * N;
-  if (i >= count) return;
-  V x[N], dy[N];
-  LoadPack<N>(static_cast<const T*>(a.x) + i, x);
-  LoadPack<N>(static_cast<const T*>(a.dy) + i, dy);
-  const V per_line = static_cast<V>(1.0 / static_cast<double>(g.lines));
+  const int64_t blocks = cut.chunks * (kColumns ? cut.tiles : cut.channels);
+  for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
+    const ChannelWalk<N, kColumns> walk(cut, b);
+    if (!walk.active()) continue;
+    const PerChannel<N, kColumns, V> high(affine.mean_high, walk.channel);
+    const PerChannel<N, kColumns, V> low(affine.mean_low, walk.channel);
+    const PerChannel<N, kColumns, V> scale(affine.scale, walk.channel);
+    const PerChannel<N, kColumns, V> shift(beta, walk.channel);
+    for (int64_t i = walk.first + walk.row; i < walk.end; i += walk.rows) {
+      const int64_t at = walk.Offset(i);
+      V v[N];
+      LoadPack<N>(x + at, v);
 #pragma unroll
-  for (int j = 0; j < N; ++j) {
-    const int64_t c = g.inner == 1 ? i % g.channels + j : i / g.inner % g.channels;
-    const V invstd = static_cast<const V*>(a.invstd)[c];
-    const V xhat = (x[j] - static_cast<const V*>(a.mean)[c]) * invstd;
-    x[j] = static_cast<const V*>(a.gamma)[c] * invstd *
-           (dy[j] - static_cast<const V*>(a.dbeta)[c] * per_line -
-            xhat * (static_cast<const V*>(a.dgamma)[c] * per_line));
+      for (int e = 0; e < N; ++e) v[e] = (v[e] - high[e] - low[e]) * scale[e] + shift[e];
+      StorePack<N>(v, y + at);
+    }
   }
-  StorePack<N>(x, static_cast<T*>(a.dx) + i);
 }
 
-unsigned Blocks(int64_t count, int64_t of_block) {
-  return static_cast<unsigned>((count + of_block - 1) / of_block);
+dim3 BlocksOf(int64_t items, int64_t in_block) {
+  return dim3(static_cast<unsigned>((items + in_block - 1) / in_block));
 }
 
 template <typename T>
-bool HasWholePacks(const ChannelGeometry& g) {
-  return (g.inner == 1 ? g.channels : g.inner) % kPackOf<T> == 0;
-}
-
-template <typename T, typename AffineOf>
-cudaError_t Normalize(const ChannelGeometry& g, const void* x, void* y, const AffineOf& affine_of,
-                      cudaStream_t stream) {
-  const int64_t count = g.lines * g.channels;
-  const auto* const from = static_cast<const T*>(x);
-  auto* const to = static_cast<T*>(y);
-  if (HasWholePacks<T>(g)) {
-    constexpr int kPack = kPackOf<T>;
-    return LaunchKernel(NormalizeKernel<T, kPack, AffineOf>, Blocks(count, kBlock * kPack), kBlock,
-                        0, stream, from, to, g, count, affine_of);
-  }
-  return LaunchKernel(NormalizeKernel<T, 1, AffineOf>, Blocks(count, kBlock), kBlock, 0, stream,
-                      from, to, g, count, affine_of);
+cudaError_t Normalize(const ChannelCut& cut, const BatchNormArrays& a,
+                      const Affine<Compute<T>>& affine, cudaStream_t stream) {
+  return ForChannelForm<T>(cut, [&](auto n, auto columns) {
+    return LaunchKernel(NormalizeKernel<T, n(), columns()>, ChannelGrid(cut), kTeamBlock, 0, stream,
+                        cut, static_cast<const T*>(a.x), static_cast<const Compute<T>*>(a.beta),
+                        affine, static_cast<T*>(a.y));
+  });
 }
 
 template <typename T>
-cudaError_t Forward(const ChannelGeometry& g, double eps, double momentum,
-                    const BatchNormArrays& arrays, PairOfSums* partials, cudaStream_t stream) {
+cudaError_t Forward(const ChannelCut& cut, double eps, double momentum, const BatchNormArrays& a,
+                    void* workspace, cudaStream_t stream) {
   using V = Compute<T>;
-  const DeviationTerm<T> term{static_cast<const T*>(arrays.x), g};
-  cudaError_t error = LaunchSumChannels<V>(term, g, partials, stream);
+  auto* const chunks = static_cast<ChunkMoments*>(workspace);
+  const Affine<V> affine = AffineIn<V>(chunks + cut.chunks * cut.channels, cut);
+  const cudaError_t error = ForChannelForm<T>(cut, [&](auto n, auto columns) {
+    const cudaError_t first =
+        LaunchKernel(MomentsKernel<T, n(), columns()>, ChannelGrid(cut), kTeamBlock, 0, stream, cut,
+                     static_cast<const T*>(a.x), chunks);
+    if (first != cudaSuccess) return first;
+    return LaunchKernel(StatisticsKernel<V, n(), columns()>, BlocksOf(cut.channels, kWarpsOfBlock),
+                        kTeamBlock, 0, stream, cut, a, eps, momentum, chunks, affine);
+  });
   if (error != cudaSuccess) return error;
-  error = LaunchKernel(StatisticsKernel<T>, Blocks(g.channels, kBlock), kBlock, 0, stream, arrays,
-                       g.chunks(), term, partials, eps, momentum);
-  if (error != cudaSuccess) return error;
-  return Normalize<T>(g, arrays.x, arrays.y, TrainingAffine<V>{arrays}, stream);
-}
-
-template <typename T>
-cudaError_t Grad(const ChannelGeometry& g, const BatchNormGradArrays& arrays, PairOfSums* partials,
-                 cudaStream_t stream) {
-  using V = Compute<T>;
-  cudaError_t error = LaunchSumChannels<V>(GradTerm<T>{arrays, g}, g, partials, stream);
-  if (error != cudaSuccess) return error;
-  error = LaunchKernel(StoreGradSumsKernel<V>, Blocks(g.channels, kBlock), kBlock, 0, stream,
-                       arrays, g.chunks(), partials);
-  const int64_t count = g.lines * g.channels;
-  if (error != cudaSuccess || count == 0) return error;
-  if (HasWholePacks<T>(g)) {
-    constexpr int kPack = kPackOf<T>;
-    return LaunchKernel(GradInputKernel<T, kPack>, Blocks(count, kBlock * kPack), kBlock, 0, stream,
-                        arrays, g, count);
-  }
-  return LaunchKernel(GradInputKernel<T, 1>, Blocks(count, kBlock), kBlock, 0, stream, arrays, g,
-                      count);
-}
-
-// Calls launch with a null pointer to the element type.
-template <typename Launch>
-cudaError_t ForType(DType dtype, const Launch& launch) {
-  switch (dtype) {
-    case DType::kF64:
-      return launch(static_cast<double*>(nullptr));
-    case DType::kF16:
-      return launch(static_cast<__half*>(nullptr));
-    case DType::kBF16:
-      return launch(static_cast<__nv_bfloat16*>(nullptr));
-    default:
-      return launch(static_cast<float*>(nullptr));
-  }
+  return Normalize<T>(cut, a, affine, stream);
 }
 
 }  // namespace
 
-cudaError_t LaunchBatchNorm(DType dtype, const ChannelGeometry& geometry, double eps,
-                            double momentum, const BatchNormArrays& arrays, PairOfSums* partials,
-                            cudaStream_t stream) {
-  return ForType(dtype, [&](auto* type) {
-    return Forward<std::remove_pointer_t<decltype(type)>>(geometry, eps, momentum, arrays, partials,
-                                                          stream);
+cudaError_t LaunchBatchNorm(DType dtype, const ChannelCut& cut, double eps, double momentum,
+                            const BatchNormArrays& arrays, void* workspace, cudaStream_t stream) {
+  return ForFloatType(dtype, [&](auto zero) {
+    return Forward<decltype(zero)>(cut, eps, momentum, arrays, workspace, stream);
   });
 }
 
-cudaError_t LaunchBatchNormInference(DType dtype, const ChannelGeometry& geometry, double eps,
-                                     const BatchNormArrays& arrays, cudaStream_t stream) {
-  return ForType(dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    return Normalize<T>(geometry, arrays.x, arrays.y, InferenceAffine<Compute<T>>{arrays, eps},
-                        stream);
-  });
-}
-
-cudaError_t LaunchBatchNormGrad(DType dtype, const ChannelGeometry& geometry,
-                                const BatchNormGradArrays& arrays, PairOfSums* partials,
-                                cudaStream_t stream) {
-  return ForType(dtype, [&](auto* type) {
-    return Grad<std::remove_pointer_t<decltype(type)>>(geometry, arrays, partials, stream);
+cudaError_t LaunchBatchNormInference(DType dtype, const ChannelCut& cut, double eps,
+                                     const BatchNormArrays& arrays, void* workspace,
+                                     cudaStream_t stream) {
+  return ForFloatType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const Affine<Compute<T>> affine = AffineIn<Compute<T>>(workspace, cut);
+    const cudaError_t error =
+        LaunchKernel(InferenceKernel<Compute<T>>, BlocksOf(cut.channels, kTeamBlock), kTeamBlock, 0,
+                     stream, cut.channels, arrays, eps, affine);
+    if (error != cudaSuccess) return error;
+    return Normalize<T>(cut, arrays, affine, stream);
   });
 }
 

@@ -1,5 +1,5 @@
-// Two sums at once over the rows of a matrix, for each of its columns: what the gradients of affine
-// parameters and the statistics of channels come to.
+// Two sums at once over the rows of a matrix, for each of its columns: the gradients of affine
+// parameters.
 //
 // Algorithm: a block takes 32 neighbouring columns and one chunk of rows; a thread adds every
 // eighth row in the arithmetic of the type, the eight are added in f64. A second kernel adds the

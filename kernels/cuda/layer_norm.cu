@@ -79,7 +79,10 @@ __global__ void LayerNormKernel(LayerNormArrays a, int64_t rows, int64_t size, d
   }
   const double shift = Team::Sum(static_cast<double>(first)) / n;
   const double variance = Team::Sum(static_cast<double>(second)) / n - shift * shift;
-  const V mean = static_cast<V>(static_cast<double>(rough) + shift);
+  // In two parts: x loses the first without rounding, so a large mean costs y no digits.
+  const double exact_mean = static_cast<double>(rough) + shift;
+  const V mean = static_cast<V>(exact_mean);
+  const V mean_rest = static_cast<V>(exact_mean - static_cast<double>(mean));
   const V rstd =
       static_cast<V>(1 / sqrt((variance > 0 || variance != variance ? variance : 0) + eps));
   T* const y = static_cast<T*>(a.y) + row * size;
@@ -89,7 +92,7 @@ __global__ void LayerNormKernel(LayerNormArrays a, int64_t rows, int64_t size, d
     LoadSome<N>(static_cast<const V*>(a.gamma) + i, gamma);
     LoadSome<N>(static_cast<const V*>(a.beta) + i, beta);
 #pragma unroll
-    for (int j = 0; j < N; ++j) v[j] = (v[j] - mean) * rstd * gamma[j] + beta[j];
+    for (int j = 0; j < N; ++j) v[j] = (v[j] - mean - mean_rest) * rstd * gamma[j] + beta[j];
     StorePack<N>(v, y + i);
   }
   if (threadIdx.x == 0) {

@@ -19,8 +19,10 @@ absl::StatusOr<std::vector<Tensor>> Run(const ir::Node& node, const std::vector<
   return RunOnDevice(*kernel, node, inputs);
 }
 
-void Check(const OpCase& c, DType dtype, ir::Layout layout) {
-  const std::vector<Tensor> inputs = MakeCaseInputs(c, dtype);
+}  // namespace
+
+void CheckOnDevice(const OpCase& c, DType dtype, const std::vector<Tensor>& inputs,
+                   ir::Layout layout) {
   const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype, layout);
   const ir::Node& node = *CaseNode(*graph);
   const std::string where =
@@ -45,12 +47,11 @@ void Check(const OpCase& c, DType dtype, ir::Layout layout) {
 #endif
 }
 
-}  // namespace
-
 void CheckOnDevice(const OpCase& c) {
   for (DType dtype : c.dtypes) {
-    Check(c, dtype, ir::Layout::kPlain);
-    if (c.channels_last) Check(c, dtype, ir::Layout::kChannelsLast);
+    const std::vector<Tensor> inputs = MakeCaseInputs(c, dtype);
+    CheckOnDevice(c, dtype, inputs, ir::Layout::kPlain);
+    if (c.channels_last) CheckOnDevice(c, dtype, inputs, ir::Layout::kChannelsLast);
   }
 }
 

@@ -9,6 +9,9 @@ namespace halftone::testing {
 // says so) and compares with the reference within the tolerance of the op's class. On the emulated
 // device also in reverse order of threads and blocks, which must give the same bits.
 void CheckOnDevice(const OpCase& c);
+// The same for given inputs.
+void CheckOnDevice(const OpCase& c, DType dtype, const std::vector<Tensor>& inputs,
+                   ir::Layout layout);
 
 // The outputs for given inputs, in plain layout; fails the test and returns none on an error.
 std::vector<Tensor> RunCaseOnDevice(const OpCase& c, DType dtype, const std::vector<Tensor>& inputs,
