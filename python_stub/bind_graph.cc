@@ -111,6 +111,7 @@ void BindState(py::class_<PythonGraph>& graph) {
           },
           py::arg("path"), py::arg("strict") = true)
       .def("initialize", [](PythonGraph& g) { Check(g.initialize()); })
+      .def("synchronize", [](PythonGraph& g) { Check(g.synchronize()); })
       .def("parameters", &Parameters)
       .def("named_parameters", &PythonGraph::named_parameters)
       .def("grad_scaler", [](PythonGraph& g) { return ScalerHandle(g.grad_scaler(), g); })
