@@ -5,7 +5,8 @@ LINT_BUILD := build/lint
 
 # Set-up comes before configure; JOBS is what runs in parallel.
 .NOTPARALLEL:
-.PHONY: demo test docs setup setup-python setup-lint setup-docs configure lint format format-check clean
+.PHONY: demo test docs device-bundle setup setup-python setup-lint setup-docs configure lint format \
+        format-check clean
 
 demo: configure
 	cmake --build build/release -j $(JOBS) --target halftone_demo
@@ -31,6 +32,11 @@ setup-docs:
 docs: setup-docs
 	mkdir -p build
 	doxygen docs/Doxyfile
+
+# build/device_bundle: to copy to a machine with a GPU (tests/cuda/README.md).
+device-bundle: setup
+	cmake --preset device-bundle
+	cmake --build --preset device-bundle -j $(JOBS)
 
 configure: setup
 	cmake --preset release

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Training-step times of the reference workloads in PyTorch on this machine's CPU.
+"""Training-step times of the reference workloads in PyTorch on this machine's CPU or its first CUDA device.
 
-usage: torch_workloads.py [--only NAME,...] [--mode eager|compile] [--amp off|bf16] [--threads N] [--steps N]
-Prints one JSON line per workload: median step seconds (forward + backward + optimizer step), peak RSS in MiB.
+usage: torch_workloads.py [--only NAME,...] [--device cpu|cuda] [--mode eager|compile|reduce-overhead] [--amp off,bf16,f16] [--threads N] [--steps N]
+Prints one JSON line per workload and precision: median step seconds (forward + backward + optimizer step), peak RSS in MiB.
+On the CPU of single steps; on CUDA of blocks of --steps steps, inputs copied in from page-locked memory in each step.
 The same shapes, batch sizes and optimizers are in shared/workloads.md; change both together.
 """
 import argparse, json, resource, statistics, time
@@ -75,7 +76,7 @@ class Block(nn.Module):
             y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         else:
             a = q @ k.transpose(-1, -2) * (d // self.h) ** -0.5
-            if self.causal: a = a.masked_fill(torch.ones(s, s, dtype=torch.bool).triu(1), float('-inf'))
+            if self.causal: a = a.masked_fill(torch.ones(s, s, dtype=torch.bool, device=x.device).triu(1), float('-inf'))
             y = a.softmax(-1) @ v
         return self.proj(y.transpose(1, 2).reshape(b, s, d))
 
@@ -96,7 +97,7 @@ class Transformer(nn.Module):
         self.head.weight = self.tok.weight
 
     def forward(self, ids):
-        x = self.tok(ids) + self.pos(torch.arange(ids.shape[1]))
+        x = self.tok(ids) + self.pos(torch.arange(ids.shape[1], device=ids.device))
         return self.head(self.norm(self.blocks(x))).flatten(0, 1)
 
 
@@ -170,37 +171,95 @@ def workloads():
     yield 'ssd512_resnet50', SSD512, lambda: (r(2, 3, 512, 512), None), ssd_loss, mom, 3
 
 
+def make_data(data, model, device, channels_last):
+    """Inputs and targets on the host, page-locked where a device copies them in."""
+    x, y = data()
+    if channels_last and x.dim() == 4: x = x.contiguous(memory_format=torch.channels_last)
+    if y is None:
+        with torch.no_grad(): n = model(x.to(device))[0].shape[1]
+        y = ((torch.rand(x.shape[0], n) < 0.01).long() * torch.randint(1, 21, (x.shape[0], n)), torch.randn(x.shape[0], n, 4))
+    pin = (lambda t: t.pin_memory()) if device == 'cuda' else (lambda t: t)
+    return pin(x), tuple(map(pin, y)) if isinstance(y, tuple) else pin(y)
+
+
+def time_cpu(step, steps):
+    """Median seconds of single steps."""
+    ts = []
+    for _ in range(steps):
+        t0 = time.perf_counter(); step(); ts.append(time.perf_counter() - t0)
+    return dict(step_s=statistics.median(ts))
+
+
+def time_cuda(step, steps, blocks):
+    """Median over blocks of steps of the seconds a step takes: by the host's clock between two waits for
+    the device, as benchmarks/train_step does it, and between two events on the stream."""
+    wall, event = [], []
+    for block in range(blocks + 1):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        t0 = time.perf_counter()
+        begin.record()
+        for _ in range(steps): step()
+        end.record()
+        torch.cuda.synchronize()
+        if block == 0: continue  # warm-up
+        wall.append((time.perf_counter() - t0) / steps)
+        event.append(begin.elapsed_time(end) / 1e3 / steps)
+    return dict(step_s=statistics.median(wall), event_step_s=statistics.median(event))
+
+
+def measure(a, name, make, data, loss_fn, make_opt, steps, amp):
+    torch.manual_seed(0)
+    cuda = a.device == 'cuda'
+    model = make().train().to(a.device)
+    if a.channels_last: model = model.to(memory_format=torch.channels_last)
+    x, y = make_data(data, model, a.device, a.channels_last)
+    opt = make_opt(model.parameters())
+    if a.mode == 'eager': fwd = model
+    else: fwd = torch.compile(model, mode='default' if a.mode == 'compile' else a.mode)
+    dtype = {'f16': torch.float16, 'bf16': torch.bfloat16}.get(amp)
+    scaler = torch.amp.GradScaler('cuda', enabled=amp == 'f16') if cuda else None
+
+    def to_device(t): return t.to(a.device, non_blocking=True)
+
+    def step():
+        # From the host in each step, as a graph of Halftone takes its inputs.
+        x_now, y_now = (to_device(x), tuple(map(to_device, y)) if isinstance(y, tuple) else to_device(y)) if cuda else (x, y)
+        opt.zero_grad(set_to_none=True)
+        with torch.autocast(a.device, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+            loss = loss_fn(fwd(x_now), y_now)
+        if scaler is not None and scaler.is_enabled():
+            scaler.scale(loss).backward(); scaler.step(opt); scaler.update()
+        else:
+            loss.backward(); opt.step()
+        return loss
+    t0 = time.time(); step()
+    if cuda: torch.cuda.synchronize()
+    first = time.time() - t0
+    for _ in range(2): step()
+    steps = a.steps or steps
+    times = time_cuda(step, steps, a.blocks) if cuda else time_cpu(step, steps)
+    result = dict(name=name, framework='torch ' + torch.__version__, device=a.device, mode=a.mode, amp=amp, channels_last=a.channels_last,
+                  threads=a.threads, **{k: round(v, 7) for k, v in times.items()}, first_step_s=round(first, 3),
+                  params=sum(p.numel() for p in model.parameters()), loss=round(step().item(), 4),
+                  peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    if cuda: result.update(card=torch.cuda.get_device_name(), device_peak_mib=torch.cuda.max_memory_allocated() >> 20)
+    print(json.dumps(result), flush=True)
+
+
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument('--only'); ap.add_argument('--mode', default='eager'); ap.add_argument('--amp', default='off')
+    ap.add_argument('--only'); ap.add_argument('--mode', default='eager', choices=('eager', 'compile', 'reduce-overhead'))
+    ap.add_argument('--amp', default='off', help='off, bf16, f16 (cuda only), or several: off,f16')
+    ap.add_argument('--device', default='cpu', choices=('cpu', 'cuda')); ap.add_argument('--blocks', type=int, default=15, help='blocks of steps timed on cuda')
     ap.add_argument('--threads', type=int, default=2); ap.add_argument('--steps', type=int); ap.add_argument('--channels-last', action='store_true')
     a = ap.parse_args()
-    torch.set_num_threads(a.threads); torch.manual_seed(0)
-    for name, make, data, loss_fn, make_opt, steps in workloads():
-        if a.only and name not in a.only.split(','): continue
-        model = make().train()
-        x, y = data()
-        if a.channels_last and x.dim() == 4: model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
-        if y is None:
-            with torch.no_grad(): n = model(x)[0].shape[1]
-            y = ((torch.rand(x.shape[0], n) < 0.01).long() * torch.randint(1, 21, (x.shape[0], n)), torch.randn(x.shape[0], n, 4))
-        opt = make_opt(model.parameters())
-        fwd = torch.compile(model) if a.mode == 'compile' else model
-
-        def step():
-            opt.zero_grad(set_to_none=True)
-            with torch.autocast('cpu', dtype=torch.bfloat16, enabled=a.amp == 'bf16'):
-                loss = loss_fn(fwd(x), y)
-            loss.backward(); opt.step()
-            return loss
-        t0 = time.time(); step(); first = time.time() - t0
-        for _ in range(2): step()
-        ts = []
-        for _ in range(a.steps or steps):
-            t0 = time.perf_counter(); l = step(); ts.append(time.perf_counter() - t0)
-        print(json.dumps(dict(name=name, framework='torch ' + torch.__version__, mode=a.mode, amp=a.amp, channels_last=a.channels_last, threads=a.threads,
-                              step_s=round(statistics.median(ts), 6), first_step_s=round(first, 3), params=sum(p.numel() for p in model.parameters()),
-                              loss=round(float(l), 4), peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)), flush=True)
+    torch.set_num_threads(a.threads)
+    # f32 is f32, as in Halftone: no TF32.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    for workload in workloads():
+        if a.only and workload[0] not in a.only.split(','): continue
+        for amp in a.amp.split(','): measure(a, *workload, amp)
 
 
 if __name__ == "__main__":

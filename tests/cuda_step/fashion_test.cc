@@ -1,4 +1,6 @@
 // Fashion-MNIST in f16 with a scaler, batch 16, against the CPU's f16 run.
+#include <cstdlib>
+
 #include "halftone/core/alloc_counter.h"
 #include "halftone/examples/support/dataset.h"
 #include "halftone/tests/cuda_step/both_devices.h"
@@ -12,7 +14,6 @@ namespace {
 
 using halftone::testing::Follows;
 
-constexpr char kData[] = "/usr/share/datasets/fashion-mnist";
 constexpr int64_t kBatch = 16;
 constexpr uint32_t kImages = 2000;
 
@@ -45,8 +46,11 @@ class FashionCnn : public Graph {
   Sequential net_;
 };
 
+// From $HALFTONE_FASHION_MNIST, or where Debian's package has it.
 example::Dataset Images() {
-  auto data = example::Dataset::Load(kData, "train", kImages);
+  const char* const folder = std::getenv("HALFTONE_FASHION_MNIST");
+  auto data = example::Dataset::Load(
+      folder != nullptr ? folder : "/usr/share/datasets/fashion-mnist", "train", kImages);
   HT_CHECK(data.ok(), "Fashion-MNIST is installed");
   return *std::move(data);
 }
