@@ -101,9 +101,10 @@ TEST(TrainStep, RefusesWrongOptions) {
   EXPECT_EQ(error("--workload=nothing"),
             "train_step: --workload is \"nothing\"; expected mlp or fashion_cnn\n");
   EXPECT_EQ(error("--amp=f8"), "train_step: --amp is \"f8\"; expected off, bf16 or f16\n");
-  for (const char* options : {"--threads=0", "--rounds=0", "--steps=-1"}) {
-    EXPECT_EQ(error(options),
-              "train_step: --threads, --rounds: expected 1 or more; --steps: 0 or more\n");
+  for (const char* options : {"--threads=0", "--rounds=0", "--blocks=0", "--steps=-1"}) {
+    EXPECT_EQ(
+        error(options),
+        "train_step: --threads, --rounds, --blocks: expected 1 or more; --steps: 0 or more\n");
   }
 }
 
