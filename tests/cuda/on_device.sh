@@ -128,6 +128,7 @@ output=$out/.output
 run() {
   local seconds=$1 rc=0
   shift
+  json "{\"running\": $(quoted "${*: -2}"), \"at_most_s\": $seconds}"
   printf '\n=== %s\n' "$*" >>"$log"
   timeout -k 5 "$seconds" "$@" >"$output" 2>&1 || rc=$?
   cat "$output" >>"$log"
@@ -153,8 +154,9 @@ tests() {
   json "{\"part\": \"$program\", \"tests\": $all, \"passed\": $ok, \"failed\": $bad, \"skipped\": $skipped, \"status\": $rc, \"seconds\": $((SECONDS - began))}"
   if ((rc != 0)); then
     fail "$program"
-    if ((rc != 124 && bad == 0)); then
-      say "" '```' "$(tail -5 "$output")" '```'
+    # Neither passed nor failed: it hung, or took the program down.
+    if ((rc != 1)); then
+      say "" "last: $(grep '^\[ RUN' "$output" | tail -1)" '```' "$(tail -5 "$output" | cut -c1-300)" '```'
     fi
     ((bad == 0)) || say "" '```' "$(grep -B30 '^\[  FAILED  \].* (.*ms)$' "$output" | cut -c1-300 | head -150)" '```'
   fi
