@@ -73,6 +73,9 @@ if [[ ! -x $bundle/bin/test_cuda ]]; then
   exit 2
 fi
 
+for packed in "$bundle"/lib/*.gz; do
+  [[ ! -f $packed || -f ${packed%.gz} ]] || gzip -dk "$packed" || exit 2
+done
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
 report=$out/report.md
 log=$out/log.txt
@@ -293,7 +296,7 @@ benchmarks() {
 say "# On a GPU" "" "$(sed 's/^/* /' "$bundle/bundle.txt")" "* $(date -u +%FT%TZ), $(uname -sr), $(nproc) CPU cores"
 find_libraries
 # Before a program of the bundle; these libraries are not for Python.
-ours=(env "LD_LIBRARY_PATH=$library_path" "HALFTONE_FASHION_MNIST=$bundle/data")
+ours=(env "LD_LIBRARY_PATH=$bundle/lib${library_path:+:$library_path}" "HALFTONE_FASHION_MNIST=$bundle/data")
 missing=$("${ours[@]}" ldd "$bundle/bin/test_cuda" "$bundle/lib/libhalftone_cuda.so" 2>&1 | sed -nE 's/^\s*(.*not found.*)$/\1/p' | sort -u)
 if [[ -n $missing ]]; then
   say "" "Nothing can run: the loader misses" '```' "$missing" '```'
