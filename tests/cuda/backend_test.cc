@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "halftone/kernels/cuda/cuda_backend.h"
@@ -249,6 +250,18 @@ TEST(OpenCuda, KeepsOneBackendADevice) {
   ASSERT_TRUE(first.ok()) << Message(first.status());
   ASSERT_TRUE(second.ok()) << Message(second.status());
   EXPECT_EQ(*first, *second);
+}
+
+TEST(OpenCuda, ThreadsGetTheSameBackend) {
+  kernels::DeviceBackend* seen[8] = {};
+  std::vector<std::thread> threads;
+  for (kernels::DeviceBackend*& backend : seen) {
+    threads.emplace_back([&backend] { backend = *kernels::OpenCuda(0); });
+  }
+  // Looking for kernels meanwhile is safe.
+  (void)kernels::KernelRegistry::Global().Candidates("add", Device::Kind::kCpu);
+  for (std::thread& thread : threads) thread.join();
+  for (const kernels::DeviceBackend* backend : seen) EXPECT_EQ(backend, seen[0]);
 }
 
 TEST(OpenCuda, RegistersItsKernelsOnce) {
