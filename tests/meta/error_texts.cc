@@ -172,6 +172,8 @@ namespace {
 bool IsKernel(const std::string& path) {
   const bool backend = path.rfind("kernels/cuda/cuda_backend", 0) == 0 ||
                        path.rfind("kernels/cuda/caching_allocator", 0) == 0;
+  // What kernels of both devices share.
+  if (path == "kernels/reduce_plan.cc") return true;
   return path.rfind("kernels/cpu/", 0) == 0 || (path.rfind("kernels/cuda/", 0) == 0 && !backend);
 }
 
