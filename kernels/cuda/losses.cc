@@ -52,7 +52,8 @@ class CrossEntropyKernel : public CudaKernel {
   explicit CrossEntropyKernel(const ir::Node& node) : shape_(ShapeOf(node)) {
     const bool each = shape_.reduction == cuda::LossReduction::kNone;
     workspace_bytes_ =
-        kCountedBytes + (each ? 0 : static_cast<size_t>(shape_.lines()) * sizeof(double));
+        kCountedBytes +
+        (each ? 0 : static_cast<size_t>(cuda::LossSumRoom(shape_.lines())) * sizeof(double));
   }
 
  protected:
@@ -121,20 +122,13 @@ class RegressionLossKernel : public CudaKernel {
   cuda::RegressionLoss loss_;
 };
 
-absl::Status IsPlain(const ir::Node& node) {
-  for (const ir::Value& v : node.inputs()) {
-    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layouts");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cuda_losses(KernelRegistry& r) {
-  AddCudaKernel<CrossEntropyKernel>(r, "cross_entropy", ir::kFloats, IsPlain);
-  AddCudaKernel<CrossEntropyGradKernel>(r, "cross_entropy_grad", ir::kFloats, IsPlain);
-  AddCudaKernel<RegressionLossKernel>(r, "mse_loss", ir::kFloats, IsPlain);
-  AddCudaKernel<RegressionLossKernel>(r, "l1_loss", ir::kFloats, IsPlain);
+  AddCudaKernel<CrossEntropyKernel>(r, "cross_entropy", ir::kFloats, PlainOperands);
+  AddCudaKernel<CrossEntropyGradKernel>(r, "cross_entropy_grad", ir::kFloats, PlainOperands);
+  AddCudaKernel<RegressionLossKernel>(r, "mse_loss", ir::kFloats, PlainOperands);
+  AddCudaKernel<RegressionLossKernel>(r, "l1_loss", ir::kFloats, PlainOperands);
 }
 
 }  // namespace halftone::kernels

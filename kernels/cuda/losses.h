@@ -9,6 +9,12 @@
 
 namespace halftone::cuda {
 
+// Losses that are to be added, and room for sums of kLossSumPart of them each.
+inline constexpr int64_t kLossSumPart = 4096;
+inline int64_t LossSumRoom(int64_t count) {
+  return count + (count + kLossSumPart - 1) / kLossSumPart;
+}
+
 enum class LossReduction : uint8_t { kNone, kSum, kMean };
 
 // logits: [outer, classes, inner] of `dtype`; a line is one target.
@@ -28,7 +34,7 @@ struct CrossEntropyArrays {
   const void *logits, *targets;
   const int64_t* counted;
   void *loss, *log_sum_exp;
-  double* line_losses;  // one per line; unless reduction is none
+  double* line_losses;  // LossSumRoom(lines); unless reduction is none
 };
 struct CrossEntropyGradArrays {
   const void *logits, *targets, *log_sum_exp, *dloss;

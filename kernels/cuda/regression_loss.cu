@@ -10,6 +10,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kChunk = 8192;
 
+int64_t ChunksOf(int64_t count) { return (count + kChunk - 1) / kChunk; }
+
 template <typename V>
 __device__ V LossOf(bool squared, V a, V b) {
   const V d = a - b;
@@ -47,7 +49,7 @@ cudaError_t Launch(const RegressionLoss& loss, const void* a, const void* b, voi
                         static_cast<unsigned>((loss.count + kThreads - 1) / kThreads), kThreads, 0,
                         stream, loss.squared, loss.count, x, y, out);
   }
-  const int64_t chunks = RegressionPartials(loss.count);
+  const int64_t chunks = ChunksOf(loss.count);
   if (chunks > 0) {
     const cudaError_t error =
         LaunchKernel(ChunkLossKernel<T>, static_cast<unsigned>(chunks), kThreads, 0, stream,
@@ -61,7 +63,7 @@ cudaError_t Launch(const RegressionLoss& loss, const void* a, const void* b, voi
 
 }  // namespace
 
-int64_t RegressionPartials(int64_t count) { return (count + kChunk - 1) / kChunk; }
+int64_t RegressionPartials(int64_t count) { return LossSumRoom(ChunksOf(count)); }
 
 cudaError_t LaunchRegressionLoss(const RegressionLoss& loss, const void* a, const void* b,
                                  void* result, double* partials, cudaStream_t stream) {

@@ -20,6 +20,10 @@ class Row {
 
   // Groups start at 0, stride(), 2 * stride(), ... up to n.
   __device__ int64_t stride() const { return int64_t{step_} * kGroup; }
+  // Element i of a group.
+  __device__ int64_t Index(int64_t first, int i) const {
+    return packed_ ? first + int64_t{rank_} * kGroup + i : first + rank_ + int64_t{i} * step_;
+  }
   // Elements from n on are `fill`.
   __device__ void Load(const T* row, int64_t first, V fill, V (&v)[kGroup]) const {
     if (packed_) {
