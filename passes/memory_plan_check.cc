@@ -258,8 +258,9 @@ class Checker {
         return absl::OkStatus();
       case Space::kInput:
       case Space::kConstant:
+        return Internal("writes a graph input or a constant");
       case Space::kKept:
-        return Internal("writes a graph input, a constant or a kept value");
+        return Internal("writes a kept value");
       case Space::kOutput:
         if (IsSameOrReshaped(graph_.outputs()[slot.index].value, value)) return absl::OkStatus();
         return Internal("writes the buffer of graph output ", slot.index);
