@@ -88,8 +88,17 @@ TEST(MemoryPlanInPlace, KeptValuesLieBesideTheArenaAndDoNotRun) {
     EXPECT_FALSE(plan.nodes[i].runs);
     EXPECT_EQ(plan.nodes[i].outputs[0], (Slot{Slot::Space::kKept, 0, 0, 8}));
   }
-  // A plan that runs it after all is found.
-  EXPECT_FALSE(CheckMemoryPlan(**graph, PlanMemory(**graph), options).ok());
+  // A plan that runs it after all is found, and one that writes over it.
+  EXPECT_EQ(Message(CheckMemoryPlan(**graph, PlanMemory(**graph), options)),
+            "memory plan: cast(%low): is not where kept values are");
+  MemoryPlan wrong = plan;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if ((*graph)->nodes()[i]->name() == "y") {
+      wrong.nodes[i].outputs[0] = {Slot::Space::kKept, 0, 0, 16};
+    }
+  }
+  EXPECT_EQ(Message(CheckMemoryPlan(**graph, wrong, options)),
+            "memory plan: mul(%y): writes a kept value");
 }
 
 TEST(MemoryPlanInPlace, OnlyNodesThatMayWriteAVariable) {
@@ -101,7 +110,8 @@ TEST(MemoryPlanInPlace, OnlyNodesThatMayWriteAVariable) {
   EXPECT_EQ(plan.variables_in_place, 0);
   EXPECT_EQ(plan.commit_copies.size(), 1u);
   EXPECT_TRUE(CheckMemoryPlan(*anyone.graph, plan, options).ok());
-  EXPECT_FALSE(CheckMemoryPlan(*anyone.graph, anyone.plan, options).ok());
+  EXPECT_EQ(Message(CheckMemoryPlan(*anyone.graph, anyone.plan, options)),
+            "memory plan: sub(%next): may not write variable \"w\"");
 }
 
 }  // namespace
