@@ -27,7 +27,7 @@ std::unique_ptr<kernels::Kernel> NativeKernel(const ir::Node& node) {
 
 DeviceMemory AtOffset(const Tensor& t, size_t offset) {
   std::vector<char> bytes(t.num_bytes() + offset);
-  std::memcpy(bytes.data() + offset, t.raw(), t.num_bytes());
+  if (t.num_bytes() > 0) std::memcpy(bytes.data() + offset, t.raw(), t.num_bytes());
   return DeviceMemory(bytes.data(), bytes.size());
 }
 
@@ -57,7 +57,7 @@ Tensor RunNative(const ir::Node& node, const std::vector<Tensor>& inputs, Placem
   std::vector<char> bytes(target.bytes());
   CheckCuda(target.Read(bytes.data()));
   Tensor y = Tensor::Empty(type.dtype, type.shape);
-  std::memcpy(y.raw(), bytes.data() + placement.offset, y.num_bytes());
+  if (y.num_bytes() > 0) std::memcpy(y.raw(), bytes.data() + placement.offset, y.num_bytes());
   return Relaid(y, type, Plain(type));
 }
 
