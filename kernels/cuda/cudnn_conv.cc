@@ -95,7 +95,8 @@ absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
   HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnGraph::Make(shape.conv, target));
   absl::StatusOr<std::vector<CudnnPlan>> plans = mixed ? cuda::TryCudnnEngines(graph, target, limit)
                                                        : cuda::FindCudnnPlans(graph, target, limit);
-  if (plans.ok()) add(*std::move(plans), false);
+  const absl::Status found = plans.status();
+  if (found.ok()) add(*std::move(plans), false);
   if (mixed && runs.size() < limit) {
     HT_ASSIGN_OR_RETURN(const auto wide,
                         cuda::CudnnGraph::Make(ConvRun::Widened(shape.conv), target));
@@ -103,7 +104,7 @@ absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
                         cuda::FindCudnnPlans(wide, target, limit));
     add(std::move(wide_plans), true);
   }
-  if (runs.empty()) return plans.status();
+  if (runs.empty()) return found;
   return runs;
 }
 

@@ -19,8 +19,9 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> Open(int index) {
 
 extern "C" __attribute__((visibility("default"))) const halftone::kernels::CudaModule*
 halftone_cuda_module() {
-  using namespace halftone::kernels;
-  static const auto* const abi = new std::string(CudaAbi());
-  static const CudaModule module{abi->c_str(), &ShareAllocationState, &RegisterCudaKernels, &Open};
+  namespace kernels = halftone::kernels;
+  static const auto* const abi = new std::string(kernels::CudaAbi());
+  static const kernels::CudaModule module{abi->c_str(), &kernels::ShareAllocationState,
+                                          &kernels::RegisterCudaKernels, &kernels::Open};
   return &module;
 }

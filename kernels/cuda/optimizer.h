@@ -35,10 +35,11 @@ enum class CopyType : uint8_t { kNone, kF16, kBF16 };
 template <int kStates>
 struct UpdateBatch {
   static constexpr int kArrays = kStates < 2 ? 60 : 48;
-  static constexpr int64_t kChunk = 4096;  // elements of a block
+  static constexpr int64_t kChunk = 4096;                 // elements of a block
+  static constexpr int kRoom = kStates + (kStates == 0);  // no array is empty
 
-  const void *param[kArrays], *grad[kArrays], *state[kStates > 0 ? kStates : 1][kArrays];
-  void *new_param[kArrays], *new_state[kStates > 0 ? kStates : 1][kArrays];
+  const void *param[kArrays], *grad[kArrays], *state[kRoom][kArrays];
+  void *new_param[kArrays], *new_state[kRoom][kArrays];
   void* copy[kArrays];
   int64_t size[kArrays];
   CopyType copy_type[kArrays];

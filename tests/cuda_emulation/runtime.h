@@ -28,7 +28,7 @@ struct Runtime {
   Options options;
   Statistics statistics;
   std::string report;
-  DeviceMemory memory;  // of all devices
+  DeviceMemory memory;                 // of all devices
   std::map<uintptr_t, size_t> pinned;  // start to bytes
   std::vector<Device> devices;
   std::map<cudaStream_t, std::shared_ptr<CUstream_st>> streams;
