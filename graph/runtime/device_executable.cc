@@ -31,6 +31,7 @@ absl::StatusOr<std::unique_ptr<Executable>> DeviceExecutable::Create(
     VariableStore& store, std::shared_ptr<Arena> arena) {
   std::unique_ptr<DeviceExecutable> e(new DeviceExecutable(backend));
   e->graph_ = std::move(graph);
+  e->may_record_ = MayRecord();
   e->arena_ = std::move(arena);
   HT_RETURN_IF_ERROR(e->SelectKernels(backend.device().kind));
   HT_RETURN_IF_ERROR(e->ResolveVariables(seed, store));
@@ -271,7 +272,7 @@ absl::Status DeviceExecutable::DeriveKept() {
 }
 
 absl::Status DeviceExecutable::RunStep() {
-  if (!warm_ || profile_ != nullptr || !MayRecord()) {
+  if (!warm_ || profile_ != nullptr || !may_record_) {
     warm_ = true;
     return Enqueue(backend_.stream(), /*one_by_one=*/true);
   }

@@ -96,6 +96,7 @@ class DeviceExecutable : public Executable {
 
   std::shared_ptr<StepRing> ring_;
   std::unique_ptr<kernels::DeviceGraph> step_graph_;
+  bool may_record_ = true;  // HALFTONE_CUDA_GRAPH when the step was compiled
   bool warm_ = false;
 };
 

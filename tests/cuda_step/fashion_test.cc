@@ -1,5 +1,6 @@
 // Fashion-MNIST in f16 with a scaler, batch 16, against the CPU's f16 run.
 #include <cstdlib>
+#include <utility>
 
 #include "halftone/core/alloc_counter.h"
 #include "halftone/examples/support/dataset.h"
@@ -126,6 +127,23 @@ TEST(CudaFashion, LazyStreamsSeeTheLearningRateOfTheirStep) {
     return values;
   };
   EXPECT_EQ(losses(true), losses(false));
+}
+
+TEST(CudaFashion, AStepThatMayNotBeRecordedGivesTheSame) {
+  const example::Dataset data = Images();
+  const auto run = [&](const char* setting) {
+    setenv("HALFTONE_CUDA_GRAPH", setting, 1);
+    emulation::ResetStatistics();
+    FashionCnn model(2);
+    const Record record = TrainFashion(model, data, Device::Cuda(0), 3);
+    unsetenv("HALFTONE_CUDA_GRAPH");
+    return std::pair(record.losses, emulation::GetStatistics().graph_launches);
+  };
+  const auto [one_by_one, none] = run("0");
+  const auto [recorded, some] = run("1");
+  EXPECT_EQ(one_by_one, recorded);
+  EXPECT_EQ(none, 0u);
+  EXPECT_EQ(some, 2u);  // all but the first
 }
 
 TEST(CudaFashion, AStepNeitherWaitsNorAllocates) {
