@@ -3,6 +3,7 @@
 // adds the shares of the windows that reach it, in their order, and is written once.
 // Shared bytes: none. Bound: memory. Bytes moved: the result once; overlapping windows read through
 // L1 and L2, so that the operand comes from memory about once, the minimum.
+#include "halftone/kernels/cuda/float_types.cuh"
 #include "halftone/kernels/cuda/pool.cuh"
 
 namespace halftone::cuda {
@@ -103,30 +104,16 @@ cudaError_t Gradient(const PoolShape& s, bool count_include_pad, const void* dy,
 
 cudaError_t LaunchAvgPool(const PoolShape& s, DType dtype, bool count_include_pad, const void* x,
                           void* y, cudaStream_t stream) {
-  switch (dtype) {
-    case DType::kF64:
-      return Forward<double>(s, count_include_pad, x, y, stream);
-    case DType::kF16:
-      return Forward<__half>(s, count_include_pad, x, y, stream);
-    case DType::kBF16:
-      return Forward<__nv_bfloat16>(s, count_include_pad, x, y, stream);
-    default:
-      return Forward<float>(s, count_include_pad, x, y, stream);
-  }
+  return ForFloatType(dtype, [&](auto zero) {
+    return Forward<decltype(zero)>(s, count_include_pad, x, y, stream);
+  });
 }
 
 cudaError_t LaunchAvgPoolGrad(const PoolShape& s, DType dtype, bool count_include_pad,
                               const void* dy, void* dx, cudaStream_t stream) {
-  switch (dtype) {
-    case DType::kF64:
-      return Gradient<double>(s, count_include_pad, dy, dx, stream);
-    case DType::kF16:
-      return Gradient<__half>(s, count_include_pad, dy, dx, stream);
-    case DType::kBF16:
-      return Gradient<__nv_bfloat16>(s, count_include_pad, dy, dx, stream);
-    default:
-      return Gradient<float>(s, count_include_pad, dy, dx, stream);
-  }
+  return ForFloatType(dtype, [&](auto zero) {
+    return Gradient<decltype(zero)>(s, count_include_pad, dy, dx, stream);
+  });
 }
 
 }  // namespace halftone::cuda

@@ -7,6 +7,7 @@
 // Shared bytes: none. Bound: memory; 16-bit types come near the bound of integer arithmetic. Bytes
 // moved: each element read and written once, the minimum.
 #include "halftone/kernels/cuda/dropout.h"
+#include "halftone/kernels/cuda/float_types.cuh"
 #include "halftone/kernels/cuda/pack.cuh"
 #include "halftone/kernels/cuda/philox.cuh"
 
@@ -103,16 +104,9 @@ cudaError_t LaunchTyped(const DropoutParams& p, const void* x_data, void* y_data
 
 cudaError_t LaunchDropout(const DropoutParams& params, const void* x, void* y, bool wide,
                           const kernels::DeviceRunState* state, cudaStream_t stream) {
-  switch (params.dtype) {
-    case DType::kF64:
-      return LaunchTyped<double>(params, x, y, wide, state, stream);
-    case DType::kF32:
-      return LaunchTyped<float>(params, x, y, wide, state, stream);
-    case DType::kF16:
-      return LaunchTyped<__half>(params, x, y, wide, state, stream);
-    default:
-      return LaunchTyped<__nv_bfloat16>(params, x, y, wide, state, stream);
-  }
+  return ForFloatType(params.dtype, [&](auto zero) {
+    return LaunchTyped<decltype(zero)>(params, x, y, wide, state, stream);
+  });
 }
 
 }  // namespace halftone::cuda

@@ -9,6 +9,7 @@
 // 256. A thread adds in f32 (f64 for f64) what it reads in 16-byte accesses, f64 adds the threads.
 // Shared: 256 bytes. Bound: memory; x (and dy) are read once from memory and again from the caches.
 #include "halftone/kernels/cuda/column_sums.cuh"
+#include "halftone/kernels/cuda/float_types.cuh"
 #include "halftone/kernels/cuda/layer_norm.h"
 #include "halftone/kernels/cuda/pack.cuh"
 #include "halftone/kernels/cuda/reduce.cuh"
@@ -224,45 +225,22 @@ cudaError_t GradAffine(const ColumnChunks& chunks, const LayerNormGradArrays& ar
 
 cudaError_t LaunchLayerNorm(DType dtype, int64_t rows, int64_t size, double eps,
                             const LayerNormArrays& arrays, cudaStream_t stream) {
-  switch (dtype) {
-    case DType::kF64:
-      return Forward<double>(rows, size, eps, arrays, stream);
-    case DType::kF16:
-      return Forward<__half>(rows, size, eps, arrays, stream);
-    case DType::kBF16:
-      return Forward<__nv_bfloat16>(rows, size, eps, arrays, stream);
-    default:
-      return Forward<float>(rows, size, eps, arrays, stream);
-  }
+  return ForFloatType(
+      dtype, [&](auto zero) { return Forward<decltype(zero)>(rows, size, eps, arrays, stream); });
 }
 
 cudaError_t LaunchLayerNormGradInput(DType dtype, int64_t rows, int64_t size,
                                      const LayerNormGradArrays& arrays, cudaStream_t stream) {
-  switch (dtype) {
-    case DType::kF64:
-      return GradInput<double>(rows, size, arrays, stream);
-    case DType::kF16:
-      return GradInput<__half>(rows, size, arrays, stream);
-    case DType::kBF16:
-      return GradInput<__nv_bfloat16>(rows, size, arrays, stream);
-    default:
-      return GradInput<float>(rows, size, arrays, stream);
-  }
+  return ForFloatType(
+      dtype, [&](auto zero) { return GradInput<decltype(zero)>(rows, size, arrays, stream); });
 }
 
 cudaError_t LaunchLayerNormGradAffine(DType dtype, const ColumnChunks& chunks,
                                       const LayerNormGradArrays& arrays, PairOfSums* partials,
                                       cudaStream_t stream) {
-  switch (dtype) {
-    case DType::kF64:
-      return GradAffine<double>(chunks, arrays, partials, stream);
-    case DType::kF16:
-      return GradAffine<__half>(chunks, arrays, partials, stream);
-    case DType::kBF16:
-      return GradAffine<__nv_bfloat16>(chunks, arrays, partials, stream);
-    default:
-      return GradAffine<float>(chunks, arrays, partials, stream);
-  }
+  return ForFloatType(dtype, [&](auto zero) {
+    return GradAffine<decltype(zero)>(chunks, arrays, partials, stream);
+  });
 }
 
 }  // namespace halftone::cuda

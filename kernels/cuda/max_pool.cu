@@ -6,6 +6,7 @@
 // L1 and L2, so that the operand comes from memory about once, the minimum.
 #include <cmath>
 
+#include "halftone/kernels/cuda/float_types.cuh"
 #include "halftone/kernels/cuda/pool.cuh"
 
 namespace halftone::cuda {
@@ -125,30 +126,16 @@ cudaError_t Gradient(const PoolShape& s, bool wide_index, const void* dy, const 
 
 cudaError_t LaunchMaxPool(const PoolShape& s, DType dtype, bool wide_index, const void* x, void* y,
                           void* index, cudaStream_t stream) {
-  switch (dtype) {
-    case DType::kF64:
-      return Forward<double>(s, wide_index, x, y, index, stream);
-    case DType::kF16:
-      return Forward<__half>(s, wide_index, x, y, index, stream);
-    case DType::kBF16:
-      return Forward<__nv_bfloat16>(s, wide_index, x, y, index, stream);
-    default:
-      return Forward<float>(s, wide_index, x, y, index, stream);
-  }
+  return ForFloatType(dtype, [&](auto zero) {
+    return Forward<decltype(zero)>(s, wide_index, x, y, index, stream);
+  });
 }
 
 cudaError_t LaunchMaxPoolGrad(const PoolShape& s, DType dtype, bool wide_index, const void* dy,
                               const void* index, void* dx, cudaStream_t stream) {
-  switch (dtype) {
-    case DType::kF64:
-      return Gradient<double>(s, wide_index, dy, index, dx, stream);
-    case DType::kF16:
-      return Gradient<__half>(s, wide_index, dy, index, dx, stream);
-    case DType::kBF16:
-      return Gradient<__nv_bfloat16>(s, wide_index, dy, index, dx, stream);
-    default:
-      return Gradient<float>(s, wide_index, dy, index, dx, stream);
-  }
+  return ForFloatType(dtype, [&](auto zero) {
+    return Gradient<decltype(zero)>(s, wide_index, dy, index, dx, stream);
+  });
 }
 
 }  // namespace halftone::cuda

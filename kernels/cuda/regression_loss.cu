@@ -1,5 +1,6 @@
 // mse_loss and l1_loss. Reduced: a block of 256 adds 8,192 elements (32 a thread, in f32), then one
 // block adds the blocks in f64. Shared: 256 bytes. Bound: memory; a and b are read once.
+#include "halftone/kernels/cuda/float_types.cuh"
 #include "halftone/kernels/cuda/loss_sum.cuh"
 #include "halftone/kernels/cuda/losses.h"
 #include "halftone/kernels/cuda/pack.cuh"
@@ -67,16 +68,9 @@ int64_t RegressionPartials(int64_t count) { return LossSumRoom(ChunksOf(count));
 
 cudaError_t LaunchRegressionLoss(const RegressionLoss& loss, const void* a, const void* b,
                                  void* result, double* partials, cudaStream_t stream) {
-  switch (loss.dtype) {
-    case DType::kF64:
-      return Launch<double>(loss, a, b, result, partials, stream);
-    case DType::kF16:
-      return Launch<__half>(loss, a, b, result, partials, stream);
-    case DType::kBF16:
-      return Launch<__nv_bfloat16>(loss, a, b, result, partials, stream);
-    default:
-      return Launch<float>(loss, a, b, result, partials, stream);
-  }
+  return ForFloatType(loss.dtype, [&](auto zero) {
+    return Launch<decltype(zero)>(loss, a, b, result, partials, stream);
+  });
 }
 
 }  // namespace halftone::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "halftone/core/dtype.h"
+#include "halftone/kernels/cuda/float_types.cuh"
 #include "halftone/kernels/cuda/pack.cuh"
 #include "halftone/kernels/cuda/team.cuh"
 
@@ -87,23 +88,6 @@ inline RowCut CutRows(int64_t rows, int64_t n, DType dtype) {
     cut.items = 32;
   }
   return cut;
-}
-
-// f(T()) for the type of a float dtype.
-template <typename F>
-cudaError_t ForFloatType(DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::kF64:
-      return f(double());
-    case DType::kF32:
-      return f(float());
-    case DType::kF16:
-      return f(__half());
-    case DType::kBF16:
-      return f(__nv_bfloat16());
-    default:
-      return cudaErrorInvalidValue;
-  }
 }
 
 }  // namespace halftone::cuda
