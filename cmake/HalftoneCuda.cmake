@@ -18,19 +18,26 @@ macro(halftone_cuda_layer)
     endif()
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
+      find_package(CUDAToolkit REQUIRED)
+      # cuDNN has no package file of its own; it lies beside the toolkit or in the system's folders.
+      find_library(HALFTONE_CUDNN cudnn HINTS ${CUDAToolkit_LIBRARY_DIR}/../lib
+                   ${CUDAToolkit_LIBRARY_DIR})
+      find_path(HALFTONE_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    endif()
+    if(CMAKE_CUDA_COMPILER AND HALFTONE_CUDNN AND HALFTONE_CUDNN_INCLUDE)
       enable_language(CUDA)
       # CMake 3.25.1 does not know C++20 for nvcc.
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
       set(CMAKE_CUDA_STANDARD 20)
-      find_package(CUDAToolkit REQUIRED)
       set(HALFTONE_HAS_CUDA ON)
       _halftone_cuda_kernels()
       message(STATUS "Halftone: CUDA for ${CMAKE_CUDA_ARCHITECTURES}")
     elseif(HALFTONE_CUDA STREQUAL "ON")
-      message(FATAL_ERROR "HALFTONE_CUDA=ON, but no CUDA compiler was found (nvcc, CUDACXX)")
+      message(FATAL_ERROR "HALFTONE_CUDA=ON needs nvcc (CUDACXX) and cuDNN 9: found "
+                          "${CMAKE_CUDA_COMPILER}, ${HALFTONE_CUDNN}, ${HALFTONE_CUDNN_INCLUDE}")
     else()
-      message(STATUS "Halftone: CUDA not built (no nvcc)")
+      message(STATUS "Halftone: CUDA not built (no nvcc, or no cuDNN)")
     endif()
   else()
     message(STATUS "Halftone: CUDA not built (HALFTONE_CUDA=${HALFTONE_CUDA})")
@@ -69,9 +76,6 @@ function(_halftone_cuda_kernels)
       target_compile_options(halftone_cuda_kernels PRIVATE
                              $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
     endif()
-    # cuDNN has no package file of its own; it lies beside the toolkit or in the system's folders.
-    find_library(HALFTONE_CUDNN cudnn HINTS ${CUDAToolkit_LIBRARY_DIR}/../lib
-                 ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
     target_link_libraries(halftone_cuda_kernels PUBLIC CUDA::cudart CUDA::cublasLt
                           ${HALFTONE_CUDNN})
   endif()
