@@ -4,11 +4,20 @@ function(_halftone_exported name)
   set_target_properties(halftone_${name} PROPERTIES EXPORT_NAME ${name})
 endfunction()
 
-# halftone_layer(NAME DIRS dir... [LINK target...] [PRIVATE_LINK target...] [EXTRA source...] [UNITY])
+# Compiles the sources of a target in batches: most of a file's time goes into the headers, which a batch
+# reads once. Names in anonymous namespaces must then differ within a target. Other sources named after the
+# target stay alone.
+function(halftone_batch target)
+  if(HALFTONE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# halftone_layer(NAME DIRS dir... [LINK target...] [PRIVATE_LINK target...] [EXTRA source...])
 # makes halftone_NAME from DIRS/*.cc (not recursive). A layer without a source is an interface.
-# UNITY batches sources; a file named hwy_* includes itself once per SIMD target and stays alone.
 function(halftone_layer name)
-  cmake_parse_arguments(arg "UNITY" "" "DIRS;LINK;PRIVATE_LINK;EXTRA" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DIRS;LINK;PRIVATE_LINK;EXTRA" ${ARGN})
   set(sources ${arg_EXTRA})
   foreach(dir IN LISTS arg_DIRS)
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cc)
@@ -23,12 +32,10 @@ function(halftone_layer name)
   add_library(halftone_${name} STATIC ${sources})
   target_link_libraries(halftone_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
   _halftone_exported(${name})
-  if(arg_UNITY AND HALFTONE_UNITY)
-    set_target_properties(halftone_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    set(alone ${sources})
-    list(FILTER alone INCLUDE REGEX "/hwy_[^/]*$")
-    set_source_files_properties(${alone} ${arg_EXTRA} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+  # A file named hwy_* includes itself once per SIMD target.
+  set(alone ${sources})
+  list(FILTER alone INCLUDE REGEX "/hwy_[^/]*$")
+  halftone_batch(halftone_${name} ${alone} ${arg_EXTRA})
 endfunction()
 
 # `upper` links `lower` already; this adds the way back, through the generated registration list.

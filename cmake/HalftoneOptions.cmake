@@ -1,6 +1,6 @@
 # Options and compile flags of every target.
 option(HALFTONE_WERROR "Warnings are errors" OFF)
-option(HALFTONE_UNITY "Compile ops and kernels in batches" ON)
+option(HALFTONE_UNITY "Compile sources in batches" ON)
 option(HALFTONE_PCH "Precompiled header for tests" ON)
 option(HALFTONE_OPENMP "Threads through OpenMP (shared with oneDNN)" ON)
 option(HALFTONE_BUILD_TESTS "Build tests/" ON)

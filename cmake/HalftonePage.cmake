@@ -37,4 +37,5 @@ function(halftone_page target folder)
     DEPENDS ${parts} ${CMAKE_SOURCE_DIR}/cmake/HalftonePage.cmake
     VERBATIM)
   target_sources(${target} PRIVATE ${output})
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -45,6 +45,7 @@ function(_halftone_python_target)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python_stub/*.cc)
   pybind11_add_module(halftone_python MODULE NO_EXTRAS ${sources})
   target_link_libraries(halftone_python PRIVATE halftone::halftone)
+  halftone_batch(halftone_python)
   target_compile_options(halftone_python PRIVATE -fvisibility=hidden)
   set_target_properties(halftone_python PROPERTIES OUTPUT_NAME _halftone
                         LIBRARY_OUTPUT_DIRECTORY ${package})

@@ -1,33 +1,46 @@
 #!/usr/bin/env bash
-# clang-tidy-16 over the given .cc files, or over all tracked ones. Fails on any finding.
-# A build directory of its own: g++ precompiled headers and unity files mean nothing to clang-tidy.
+# clang-tidy-16; fails on any finding.
+#   lint.sh            everything
+#   lint.sh --shipped  everything but tests/
+#   lint.sh FILE...    these .cc files
+# Everything is read in the batches that it is compiled in: a tenth of the time of single files.
+# Build directories of their own: g++'s precompiled headers mean nothing to clang-tidy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${LINT_BUILD:-build/lint}
 jobs=${JOBS:-$(nproc)}
+batches=ON
+if (($# > 0)) && [[ $1 != --shipped ]]; then
+  batches=OFF
+  build+=_files
+fi
 
 # The host side of CUDA needs the toolkit's headers.
 cuda=OFF
-without_cuda=(':!kernels/cuda' ':!tests/cuda*')
 if command -v "${CUDACXX:-nvcc}" >/dev/null; then
   cuda=EMULATED
-  without_cuda=()
 fi
 
 cmake -S . -B "$build" -G Ninja --log-level=WARNING \
   -DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHALFTONE_PCH=OFF \
-  -DHALFTONE_UNITY=OFF -DHALFTONE_OPENMP=OFF -DHALFTONE_CUDA=$cuda
+  -DHALFTONE_UNITY=$batches -DHALFTONE_OPENMP=OFF -DHALFTONE_CUDA=$cuda
 cmake --build "$build" --target halftone_generated >/dev/null
 
-if (($# > 0)); then
+if [[ $batches == OFF ]]; then
   files=("$@")
 else
-  mapfile -t files < <(git ls-files '*.cc' "${without_cuda[@]}")
+  # Files of the source tree and batches of them; what is generated is not ours to judge.
+  skip='/generated/|/halftone_proto\.dir/|_pch\.dir/|/pch\.cc$|\.cu$'
+  if (($# > 0)); then
+    skip+="|^$PWD/tests/|/tests/CMakeFiles/|/halftone_cuda_emulation\\.dir/"
+  fi
+  mapfile -t files < <(sed -nE 's/^ *"file": "(.*)",?$/\1/p' "$build/compile_commands.json" |
+    grep -Ev "$skip" | sort -u)
 fi
 if ((${#files[@]} == 0)); then
   echo "lint: no files"
   exit 0
 fi
-printf '%s\0' "${files[@]}" | xargs -0 -P "$jobs" -n 4 clang-tidy-16 --quiet -p "$build" \
+printf '%s\0' "${files[@]}" | xargs -0 -P "$jobs" -n 1 clang-tidy-16 --quiet -p "$build" \
   2> >(grep -v ' warnings\? generated\.$' >&2)
 echo "lint: ${#files[@]} files"

@@ -12,10 +12,6 @@ namespace {
 using ir::Layout;
 using ir::LayoutClass;
 
-bool Contains(const std::vector<int>& ports, int port) {
-  return std::find(ports.begin(), ports.end(), port) != ports.end();
-}
-
 // Which layout each node gives and asks for; a function of one choice per node that follows.
 class LayoutChoice {
  public:

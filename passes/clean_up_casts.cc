@@ -8,8 +8,6 @@
 namespace halftone::passes {
 namespace {
 
-bool IsCast(const ir::Node& node) { return IsOp(node, "cast"); }
-
 // An op that can leave its result in f32 and still leaves it in 16 bit.
 bool CanWriteF32(const ir::Node& node) {
   const auto& attrs = node.op().attrs;

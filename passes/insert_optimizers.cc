@@ -12,7 +12,7 @@
 namespace halftone::passes {
 namespace {
 
-constexpr char kPass[] = "insert-optimizers";
+constexpr char kInsertOptimizersPass[] = "insert-optimizers";
 
 using ir::Expr;
 
@@ -31,7 +31,7 @@ ir::Variable StateVariable(const std::string& name, const ir::ValueType& type, d
 class Lowering {
  public:
   Lowering(ir::Node* marker, ir::Node* scaler)
-      : marker_(marker), scaler_(scaler), b_(BuilderLike(*marker, kPass)) {}
+      : marker_(marker), scaler_(scaler), b_(BuilderLike(*marker, kInsertOptimizersPass)) {}
 
   bool has_gradients() const { return marker_->num_inputs() > 0; }
   bool checked() const { return scaler_ != nullptr && has_gradients(); }
@@ -171,7 +171,7 @@ class Lowering {
 
 class InsertOptimizers : public Pass {
  public:
-  const char* name() const override { return kPass; }
+  const char* name() const override { return kInsertOptimizersPass; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
     std::deque<Lowering> lowerings;  // values point to their builder, which must not move

@@ -7,7 +7,7 @@
 namespace halftone::passes {
 namespace {
 
-constexpr const char* kPass = "autodiff";
+constexpr const char* kAutodiffPass = "autodiff";
 
 bool IsDifferentiable(const ir::Node& node) {
   const ir::OpRecord& op = node.op();
@@ -58,7 +58,7 @@ class Sweep {
     const auto found = arriving_.find(KeyOf(v));
     if (found == arriving_.end()) return ir::Value();
     std::vector<ir::Value>& parts = found->second;
-    ir::Builder b = BuilderLike(*v.node, kPass);
+    ir::Builder b = BuilderLike(*v.node, kAutodiffPass);
     ir::Expr sum = b.Wrap(parts.front());
     for (size_t i = 1; i < parts.size(); ++i) sum = b.Op("add", {sum, b.Wrap(parts[i])});
     HT_RETURN_IF_ERROR(b.status());
@@ -75,7 +75,7 @@ class Sweep {
     if (!arrived) return absl::OkStatus();
     if (IsNarrowingCast(node)) return SpreadOverCast(node);
 
-    ir::Builder b = BuilderLike(node, kPass);
+    ir::Builder b = BuilderLike(node, kAutodiffPass);
     std::vector<ir::Expr> dys;
     for (ir::Value v : outputs) {
       HT_ASSIGN_OR_RETURN(const ir::Value dy, Gradient(v));
@@ -103,7 +103,7 @@ class Sweep {
   // Gradients that meet at a cast from f32 are cast one by one and summed in f32: a sum of casts,
   // not a cast of a sum.
   absl::Status SpreadOverCast(const ir::Node& node) {
-    ir::Builder b = BuilderLike(node, kPass);
+    ir::Builder b = BuilderLike(node, kAutodiffPass);
     const std::vector<ir::Value> parts = arriving_[KeyOf(node.output())];
     for (ir::Value part : parts) {
       arriving_[KeyOf(node.input(0))].push_back(
@@ -130,7 +130,7 @@ std::set<ValueKey> GradientPath(const ir::Graph& graph, const std::vector<ir::Va
     if (!reached.contains(node.get()) || !OnPath(path, node->inputs())) continue;
     // Of what autodiff made itself, an op without gradient would silently drop a term of a second
     // derivative; SweepBack refuses it.
-    if (!IsDifferentiable(*node) && node->provenance.pass != kPass) continue;
+    if (!IsDifferentiable(*node) && node->provenance.pass != kAutodiffPass) continue;
     if (node->op().is_marker) continue;
     for (ir::Value v : Outputs(*node)) {
       if (IsFloat(v.dtype())) path.insert(KeyOf(v));

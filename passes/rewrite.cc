@@ -8,6 +8,8 @@ namespace halftone::passes {
 
 bool IsOp(const ir::Node& node, const char* name) { return node.op().name == name; }
 
+bool IsCast(const ir::Node& node) { return IsOp(node, "cast"); }
+
 bool IsSource(const ir::Node& node) {
   return IsOp(node, "input") || IsOp(node, "variable") || IsOp(node, "constant");
 }
@@ -46,6 +48,10 @@ bool IsLossless(DType from, DType to) {
       return false;
   }
   return false;
+}
+
+bool Contains(const std::vector<int>& ports, int port) {
+  return std::find(ports.begin(), ports.end(), port) != ports.end();
 }
 
 std::vector<ir::Node*> Snapshot(const ir::Graph& graph) {

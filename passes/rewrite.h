@@ -11,6 +11,7 @@ namespace halftone::passes {
 // Passes that work on one structural op (cast, reshape, constant, ...) ask here; what is a property
 // of an op is asked of its record.
 bool IsOp(const ir::Node& node, const char* name);
+bool IsCast(const ir::Node& node);
 // A node without operands that stands for something from outside the step: input, variable,
 // constant.
 bool IsSource(const ir::Node& node);
@@ -22,6 +23,9 @@ bool IsSplat(ir::Value v, double value);
 
 // Whether every value of `from` survives a cast to `to` unchanged.
 bool IsLossless(DType from, DType to);
+
+// For the lists of ports in traits.
+bool Contains(const std::vector<int>& ports, int port);
 
 // The nodes as they are now: safe to walk while nodes are added.
 std::vector<ir::Node*> Snapshot(const ir::Graph& graph);

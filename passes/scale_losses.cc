@@ -9,7 +9,7 @@
 namespace halftone::passes {
 namespace {
 
-constexpr char kPass[] = "scale-losses";
+constexpr char kScaleLossesPass[] = "scale-losses";
 
 bool UsesF16(const ir::Graph& graph) {
   for (const auto& node : graph.nodes()) {
@@ -22,13 +22,13 @@ bool UsesF16(const ir::Graph& graph) {
 
 class ScaleLosses : public Pass {
  public:
-  const char* name() const override { return kPass; }
+  const char* name() const override { return kScaleLossesPass; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
     HT_RETURN_IF_ERROR(CheckNames(graph));
     bool changed = DropIdleScalers(graph, context);
     for (ir::Node* seed : FindMarkers(graph, "loss_seed")) {
-      ir::Builder b = BuilderLike(*seed, kPass);
+      ir::Builder b = BuilderLike(*seed, kScaleLossesPass);
       ir::Expr value = SeedValue(b, graph, *seed, context);
       HT_RETURN_IF_ERROR(b.status());
       graph.ReplaceUses(seed->output(), value.value());

@@ -7,13 +7,13 @@
 namespace halftone::passes {
 namespace {
 
-constexpr char kPass[] = "update-scalers";
+constexpr char kUpdateScalersPass[] = "update-scalers";
 
 using ir::Expr;
 
 class UpdateScalers : public Pass {
  public:
-  const char* name() const override { return kPass; }
+  const char* name() const override { return kUpdateScalersPass; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
     const std::vector<ir::Node*> scalers = FindMarkers(graph, "scaler");
@@ -34,7 +34,7 @@ class UpdateScalers : public Pass {
 
  private:
   static absl::Status AddUpdate(const ir::Node& scaler) {
-    ir::Builder b = BuilderLike(scaler, kPass);
+    ir::Builder b = BuilderLike(scaler, kUpdateScalersPass);
     const ir::Attributes& attrs = scaler.attrs();
     std::vector<std::string> names;
     std::vector<Expr> inputs;
@@ -59,7 +59,7 @@ class UpdateScalers : public Pass {
 
   static absl::Status GuardBuffers(ir::Graph& graph, const ir::Node& scaler,
                                    const std::vector<ir::Value>& flags, PassContext& context) {
-    ir::Builder b = BuilderLike(scaler, kPass);
+    ir::Builder b = BuilderLike(scaler, kUpdateScalersPass);
     for (ir::Node* commit : graph.commits()) {
       const ir::Variable* found = graph.FindVariable(commit->attrs().GetString("variable"));
       if (found == nullptr || found->kind != ir::VariableKind::kBuffer) continue;

@@ -46,7 +46,7 @@ void Adopt(py::handle self, const std::string& name, py::handle module) {
 }
 
 // Assigning a module or parameter as an attribute adds it under that name.
-void SetAttribute(const py::object& self, const py::str& name, const py::object& value) {
+void SetGraphAttribute(const py::object& self, const py::str& name, const py::object& value) {
   if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) {
     throw py::error_already_set();
   }
@@ -60,7 +60,7 @@ void SetAttribute(const py::object& self, const py::str& name, const py::object&
 }
 
 // As nn::Graph::parameters: a tied parameter once.
-std::vector<nn::Parameter> Parameters(const PythonGraph& graph) {
+std::vector<nn::Parameter> UniqueParameters(const PythonGraph& graph) {
   std::vector<nn::Parameter> list;
   for (const auto& named : graph.named_parameters()) {
     const auto same = [&named](const nn::Parameter& other) {
@@ -112,7 +112,7 @@ void BindState(py::class_<PythonGraph>& graph) {
           py::arg("path"), py::arg("strict") = true)
       .def("initialize", [](PythonGraph& g) { Check(g.initialize()); })
       .def("synchronize", [](PythonGraph& g) { Check(g.synchronize()); })
-      .def("parameters", &Parameters)
+      .def("parameters", &UniqueParameters)
       .def("named_parameters", &PythonGraph::named_parameters)
       .def("grad_scaler", [](PythonGraph& g) { return ScalerHandle(g.grad_scaler(), g); })
       .def("last_step_skipped", &PythonGraph::last_step_skipped)
@@ -198,7 +198,7 @@ void BindGraph(py::module_& m) {
              return std::make_unique<PythonGraph>(ir::IsValidName(name) ? name : "graph");
            }),
            py::arg("name") = "graph")
-      .def("__setattr__", &SetAttribute)
+      .def("__setattr__", &SetGraphAttribute)
       .def("__call__", &PythonGraph::Call)
       .def("compile", &PythonGraph::Compile)
       .def("build",

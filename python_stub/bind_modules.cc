@@ -59,7 +59,7 @@ void Register(nn::Module& module, const std::string& name, const nn::Parameter& 
 }
 
 // Assigning a module or parameter as an attribute registers it under that name.
-void SetAttribute(const py::object& self, const py::str& name, const py::object& value) {
+void SetModuleAttribute(const py::object& self, const py::str& name, const py::object& value) {
   const bool declared = py::hasattr(py::type::of(self), name);
   if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) {
     throw py::error_already_set();
@@ -122,7 +122,7 @@ void BindModules(py::module_& m) {
              return std::make_unique<UserModule>(name);
            }),
            py::arg("name") = "Module")
-      .def("__setattr__", &SetAttribute)
+      .def("__setattr__", &SetModuleAttribute)
       .def("__call__", &Call)
       .def("forward",
            Traced(+[](nn::Module& module, const nn::Value& x) { return module.forward(x); }),

@@ -7,12 +7,10 @@
 namespace halftone::ir {
 namespace {
 
-bool IsVariadic(const OpRecord& op) { return !op.inputs.empty() && op.inputs.back().variadic; }
-
 // As many invalid values as callers may index.
 std::vector<Expr> Poison(Builder* builder, const OpRecord* op, size_t num_inputs) {
   size_t count = op == nullptr ? 1 : op->outputs.size();
-  if (op != nullptr && IsVariadic(*op)) count = std::max(count, num_inputs);
+  if (op != nullptr && op->is_variadic()) count = std::max(count, num_inputs);
   return std::vector<Expr>(count, Expr(builder, Value{}));
 }
 

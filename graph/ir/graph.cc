@@ -10,11 +10,6 @@
 namespace halftone::ir {
 namespace {
 
-bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '-';
-}
-
 std::vector<Node*> NodesOfOp(const std::vector<std::unique_ptr<Node>>& nodes, const char* op) {
   std::vector<Node*> found;
   for (const auto& node : nodes) {
@@ -24,6 +19,11 @@ std::vector<Node*> NodesOfOp(const std::vector<std::unique_ptr<Node>>& nodes, co
 }
 
 }  // namespace
+
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
 
 bool IsValidName(const std::string& name) {
   if (name.empty() || name.size() > kMaxNameBytes) return false;

@@ -203,7 +203,9 @@ class Graph {
 // Cost by the op's record, or its default. Roots cost nothing unless their record says so.
 Cost CostOf(const Node& node);
 
-// Whether `name` may be a node name: 1..256 letters, digits, '_', '.' or '-'.
+// A letter, digit, '_', '.' or '-'.
+bool IsNameChar(char c);
+// Whether `name` may be a node name: 1..256 of these.
 bool IsValidName(const std::string& name);
 
 // Users of every value, built once per pass: (node, input port) pairs in node order.

@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<ValueType>> InferTypes(const OpRecord& op, const std:
     }
   }
   HT_ASSIGN_OR_RETURN(std::vector<ValueType> types, op.infer({label, inputs, attrs}));
-  const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
+  const bool variadic = op.is_variadic();
   if (types.size() != op.outputs.size() && !variadic) {
     return Internal(label, ": inference gives ", types.size(), " types; the record has ",
                     op.outputs.size(), " outputs");

@@ -166,6 +166,8 @@ struct OpRecord {
   bool is_marker = false;        // removed by the pass that lowers it; no kernel may exist
   bool can_fault = false;        // run-time indices (labels, ids): the kernel may raise a fault
 
+  bool is_variadic() const { return !inputs.empty() && inputs.back().variadic; }
+
   std::string ToCatalogue() const;  // one Markdown section of docs/ops.md
 };
 

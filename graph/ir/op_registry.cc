@@ -16,8 +16,6 @@ bool IsSnakeCase(const std::string& name) {
   return true;
 }
 
-bool IsVariadic(const OpRecord& op) { return !op.inputs.empty() && op.inputs.back().variadic; }
-
 absl::Status CheckInputSpecs(const OpRecord& op) {
   std::set<std::string> names;
   bool seen_optional = false;
@@ -57,7 +55,7 @@ absl::Status CheckAttrSpecs(const OpRecord& op) {
 absl::Status CheckPorts(const OpRecord& op, const char* trait, const std::vector<int>& ports,
                         size_t count) {
   for (int port : ports) {
-    const bool in_range = port >= 0 && (static_cast<size_t>(port) < count || IsVariadic(op));
+    const bool in_range = port >= 0 && (static_cast<size_t>(port) < count || op.is_variadic());
     if (!in_range) {
       return InvalidArgument("op ", op.name, ": ", trait, " names port ", port, "; expected 0..",
                              static_cast<int64_t>(count) - 1);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "halftone/graph/ir/graph.h"
 #include "halftone/graph/ir/limits.h"
 #include "halftone/graph/ir/text_format.h"
 
@@ -10,8 +11,7 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool IsIdentChar(char c) { return IsLetter(c) || IsDigit(c) || c == '.'; }
-bool IsNameChar(char c) { return IsIdentChar(c) || c == '-'; }
+bool IsIdentChar(char c) { return IsNameChar(c) && c != '-'; }
 
 int HexDigit(char c) {
   if (IsDigit(c)) return c - '0';

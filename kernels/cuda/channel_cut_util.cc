@@ -6,10 +6,7 @@
 namespace halftone::cuda {
 namespace {
 
-constexpr int64_t kEnoughBlocks = 1024;  // keep any GPU busy
-constexpr int64_t kThreadPacks = 8;      // at least, so that results of chunks are few
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t kThreadPacks = 8;  // at least, so that results of chunks are few
 
 }  // namespace
 

@@ -58,7 +58,7 @@ class DirectConv : public CudaKernel {
   cuda::ConvParams p_{};
 };
 
-void Add(KernelRegistry& r, const char* op, ConvProduct product) {
+void AddDirectConv(KernelRegistry& r, const char* op, ConvProduct product) {
   AddCudaCandidate(r, "native", op, ir::kFloats, nullptr,
                    [product](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
                      return std::unique_ptr<Kernel>(new DirectConv(node, product));
@@ -68,9 +68,9 @@ void Add(KernelRegistry& r, const char* op, ConvProduct product) {
 }  // namespace
 
 void Register_cuda_conv2d(KernelRegistry& r) {
-  Add(r, "conv2d", ConvProduct::kForward);
-  Add(r, "conv2d_grad_input", ConvProduct::kGradInput);
-  Add(r, "conv2d_grad_weight", ConvProduct::kGradWeight);
+  AddDirectConv(r, "conv2d", ConvProduct::kForward);
+  AddDirectConv(r, "conv2d_grad_input", ConvProduct::kGradInput);
+  AddDirectConv(r, "conv2d_grad_weight", ConvProduct::kGradWeight);
 }
 
 }  // namespace halftone::kernels

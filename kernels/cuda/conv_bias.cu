@@ -20,8 +20,6 @@ constexpr int kThreads = 256;
 constexpr int64_t kMaxParts = 1024;
 constexpr int64_t kMaxBlocks = int64_t{1} << 30;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // How a block of pass 1 lies over channels-last dy.
 struct Tile {
   int lanes;  // along the channels: a power of two, at most 32

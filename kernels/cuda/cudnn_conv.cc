@@ -197,7 +197,7 @@ class CudnnConvKernel : public CudaKernel {
   ConvRun run_;
 };
 
-void Add(KernelRegistry& r, const char* op, ConvProduct product) {
+void AddCudnnConv(KernelRegistry& r, const char* op, ConvProduct product) {
   AddCudaCandidate(
       r, "cudnn", op, {DType::kF32, DType::kF16, DType::kBF16},
       [product](const ir::Node& node) { return Supports(node, product); },
@@ -212,9 +212,9 @@ void Add(KernelRegistry& r, const char* op, ConvProduct product) {
 }  // namespace
 
 void Register_cuda_cudnn_conv(KernelRegistry& r) {
-  Add(r, "conv2d", ConvProduct::kForward);
-  Add(r, "conv2d_grad_input", ConvProduct::kGradInput);
-  Add(r, "conv2d_grad_weight", ConvProduct::kGradWeight);
+  AddCudnnConv(r, "conv2d", ConvProduct::kForward);
+  AddCudnnConv(r, "conv2d_grad_input", ConvProduct::kGradInput);
+  AddCudnnConv(r, "conv2d_grad_weight", ConvProduct::kGradWeight);
 }
 
 }  // namespace halftone::kernels

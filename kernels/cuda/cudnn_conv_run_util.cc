@@ -5,10 +5,10 @@
 namespace halftone::cuda {
 namespace {
 
-constexpr int64_t kWorkspaceAlignment = 256;  // as memory of cudaMalloc
+constexpr int64_t kConvAlignment = 256;  // as memory of cudaMalloc
 
-int64_t Aligned(int64_t bytes) {
-  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + kConvAlignment - 1) / kConvAlignment * kConvAlignment;
 }
 
 int64_t ElementBytes(cudnnDataType_t dtype) { return dtype == CUDNN_DATA_FLOAT ? 4 : 2; }
@@ -45,19 +45,19 @@ ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, bool widened, CudnnH
     : shape_(shape), plan_(std::move(plan)), widened_(widened), handle_(handle) {
   const CudnnConv& conv = plan_.graph->conv();
   steps_ = shape.conv.x.dims[0] / conv.x.dims[0];
-  if (shape.reorder_filter) filter_bytes_ = Aligned(Bytes(conv.w));
+  if (shape.reorder_filter) filter_bytes_ = RoundUp(Bytes(conv.w));
   if (widened) {
-    widened_x_bytes_ = Aligned(Bytes(conv.x));
-    widened_y_bytes_ = Aligned(Bytes(conv.y));
+    widened_x_bytes_ = RoundUp(Bytes(conv.x));
+    widened_y_bytes_ = RoundUp(Bytes(conv.y));
   }
   workspace_bytes_ = filter_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
-  if (workspace_bytes_ > 0) workspace_bytes_ += kWorkspaceAlignment - 1;
+  if (workspace_bytes_ > 0) workspace_bytes_ += kConvAlignment - 1;
   packs_.resize(steps_);
 }
 
 absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cudaStream_t stream) {
   void* const aligned =
-      Offset(nullptr, Aligned(static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace))));
+      Offset(nullptr, RoundUp(static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace))));
   const CudnnTensor& w = plan_.graph->conv().w;
   const int64_t window = w.dims[2] * w.dims[3];
   const int bytes = static_cast<int>(ElementBytes(w.dtype));

@@ -6,10 +6,7 @@
 namespace halftone::cuda {
 namespace {
 
-constexpr int64_t kEnoughBlocks = 1024;  // keep any GPU busy
 constexpr int64_t kChunkElements = 8192, kThreadRows = 16;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

@@ -6,7 +6,10 @@
 namespace halftone::cuda {
 
 inline constexpr int kWarp = 32;
-inline constexpr int kTeamBlock = 256;  // threads of a block of teams
+inline constexpr int kTeamBlock = 256;          // threads of a block of teams
+inline constexpr int64_t kEnoughBlocks = 1024;  // keep any GPU busy
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // For rows of n: of lanes while each gets at most `most` elements, one for every `few` of them;
 // else of a block.

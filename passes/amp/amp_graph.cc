@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "halftone/passes/rewrite.h"
+
 namespace halftone::passes {
-namespace {
-
-bool Contains(const std::vector<int>& list, int x) {
-  return std::find(list.begin(), list.end(), x) != list.end();
-}
-
-}  // namespace
-
 bool IsConstant(const ir::Node& node) { return node.op().name == "constant"; }
 bool IsVariable(const ir::Node& node) { return node.op().name == "variable"; }
-bool IsCast(const ir::Node& node) { return node.op().name == "cast"; }
 bool IsAmpCast(const ir::Node& node) { return IsCast(node) && node.provenance.pass == kAmpPass; }
 
 ir::Node* FindAmpMarker(const ir::Graph& graph) {

@@ -67,7 +67,6 @@ class AmpGraph {
 
 bool IsConstant(const ir::Node& node);
 bool IsVariable(const ir::Node& node);
-bool IsCast(const ir::Node& node);
 // Whether insert-amp-casts made it.
 bool IsAmpCast(const ir::Node& node);
 // gradient(y, x...) -> dx...: the one marker with values on the differentiated path as operands.

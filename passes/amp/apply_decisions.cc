@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "halftone/passes/rewrite.h"
+
 namespace halftone::passes {
 namespace {
 

@@ -45,6 +45,9 @@ struct Descriptor {
     const std::vector<T> values = Values<T>(name);
     return values.empty() ? otherwise : values[0];
   }
+  std::vector<int64_t> Ints(cudnnBackendAttributeName_t name) const {
+    return Values<int64_t>(name);
+  }
   // Null if not set.
   const Descriptor* Reference(cudnnBackendAttributeName_t name) const {
     const auto found = attributes.find(name);

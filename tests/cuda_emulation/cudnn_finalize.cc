@@ -9,13 +9,9 @@ namespace {
 
 constexpr cudnnStatus_t kBad = CUDNN_STATUS_BAD_PARAM;
 
-std::vector<int64_t> Ints(const Descriptor& d, cudnnBackendAttributeName_t name) {
-  return d.Values<int64_t>(name);
-}
-
 cudnnStatus_t FinalizeTensor(const Descriptor& d) {
-  const auto dims = Ints(d, CUDNN_ATTR_TENSOR_DIMENSIONS);
-  const auto strides = Ints(d, CUDNN_ATTR_TENSOR_STRIDES);
+  const auto dims = d.Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto strides = d.Ints(CUDNN_ATTR_TENSOR_STRIDES);
   if (dims.empty() || dims.size() != strides.size()) {
     return Refuse(kBad, "tensor: " + std::to_string(dims.size()) + " dimensions, " +
                             std::to_string(strides.size()) + " strides");
@@ -37,7 +33,7 @@ cudnnStatus_t FinalizeConvolution(const Descriptor& d) {
   const int64_t axes = d.Value<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0);
   if (axes < 1) return Refuse(kBad, "convolution: no spatial dimensions");
   const auto check = [&](cudnnBackendAttributeName_t name, int64_t least) {
-    const auto values = Ints(d, name);
+    const auto values = d.Ints(name);
     return static_cast<int64_t>(values.size()) == axes &&
            std::all_of(values.begin(), values.end(), [least](int64_t v) { return v >= least; });
   };
@@ -63,8 +59,8 @@ bool IsTensor(const Descriptor* d) {
 
 // Whether two elements of the tensor lie in one place.
 bool Overlaps(const Descriptor& tensor) {
-  const auto dims = Ints(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS);
-  const auto strides = Ints(tensor, CUDNN_ATTR_TENSOR_STRIDES);
+  const auto dims = tensor.Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto strides = tensor.Ints(CUDNN_ATTR_TENSOR_STRIDES);
   std::vector<std::pair<int64_t, int64_t>> axes;  // stride, extent
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] > 1) axes.emplace_back(strides[i], dims[i]);
@@ -87,7 +83,7 @@ cudnnStatus_t FinalizeConvOperation(const Descriptor& d, Product product) {
   for (const cudnnBackendAttributeName_t name : {names.x, names.w, names.y}) {
     if (!IsTensor(d.Reference(name)))
       return Refuse(kBad, "convolution operation: a tensor is missing");
-    if (Ints(*d.Reference(name), CUDNN_ATTR_TENSOR_DIMENSIONS).size() != 4) {
+    if (d.Reference(name)->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS).size() != 4) {
       return Refuse(kBad, "convolution operation: a tensor that is not of rank 4");
     }
   }
@@ -99,17 +95,17 @@ cudnnStatus_t FinalizeConvOperation(const Descriptor& d, Product product) {
   if (!d.Has(names.alpha) || !d.Has(names.beta)) {
     return Refuse(kBad, "convolution operation: alpha or beta is missing");
   }
-  const auto x = Ints(*d.Reference(names.x), CUDNN_ATTR_TENSOR_DIMENSIONS);
-  const auto w = Ints(*d.Reference(names.w), CUDNN_ATTR_TENSOR_DIMENSIONS);
-  const auto y = Ints(*d.Reference(names.y), CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto x = d.Reference(names.x)->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto w = d.Reference(names.w)->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto y = d.Reference(names.y)->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
   if (w[1] == 0 || x[1] == 0 || x[1] % w[1] != 0 || w[0] % (x[1] / w[1]) != 0) {
     return Refuse(kBad, "convolution operation: channels do not divide into groups");
   }
   if (y[1] != w[0] || y[0] != x[0]) return Refuse(kBad, "convolution operation: y does not fit");
-  const auto before = Ints(*conv, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
-  const auto after = Ints(*conv, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
-  const auto stride = Ints(*conv, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
-  const auto dilation = Ints(*conv, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  const auto before = conv->Ints(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  const auto after = conv->Ints(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+  const auto stride = conv->Ints(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  const auto dilation = conv->Ints(CUDNN_ATTR_CONVOLUTION_DILATIONS);
   for (size_t i = 0; i < 2; ++i) {
     const int64_t room = x[2 + i] + before[i] + after[i] - (w[2 + i] - 1) * dilation[i] - 1;
     if (room < 0 || room / stride[i] + 1 != y[2 + i]) {
@@ -130,9 +126,9 @@ cudnnStatus_t FinalizePointwiseOperation(const Descriptor& d) {
   if (!IsTensor(x) || !IsTensor(b) || !IsTensor(y)) {
     return Refuse(kBad, "pointwise operation: a tensor is missing");
   }
-  const auto x_dims = Ints(*x, CUDNN_ATTR_TENSOR_DIMENSIONS);
-  const auto b_dims = Ints(*b, CUDNN_ATTR_TENSOR_DIMENSIONS);
-  if (x_dims != Ints(*y, CUDNN_ATTR_TENSOR_DIMENSIONS)) {
+  const auto x_dims = x->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto b_dims = b->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  if (x_dims != y->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS)) {
     return Refuse(kBad, "pointwise operation: x and y of two shapes");
   }
   if (b_dims != std::vector<int64_t>{1, x_dims[1], 1, 1}) {
@@ -232,7 +228,7 @@ cudnnStatus_t FinalizePlan(Descriptor& d) {
 }
 
 cudnnStatus_t FinalizePack(const Descriptor& d) {
-  const auto uids = Ints(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  const auto uids = d.Ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   if (uids.size() != d.Values<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).size()) {
     return Refuse(kBad, "variant pack: as many ids as pointers are needed");
   }

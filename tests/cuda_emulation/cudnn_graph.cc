@@ -7,10 +7,6 @@
 namespace halftone::emulation::cudnn {
 namespace {
 
-std::vector<int64_t> Ints(const Descriptor& d, cudnnBackendAttributeName_t name) {
-  return d.Values<int64_t>(name);
-}
-
 bool IsVirtual(const Descriptor& tensor) {
   return tensor.Value<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0) != 0;
 }
@@ -28,7 +24,7 @@ double Scale(const Descriptor& op, cudnnBackendAttributeName_t name) {
 
 Operand OperandOf(const Descriptor& tensor) {
   return {UidOf(tensor), tensor.Value(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT),
-          Ints(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS), Ints(tensor, CUDNN_ATTR_TENSOR_STRIDES),
+          tensor.Ints(CUDNN_ATTR_TENSOR_DIMENSIONS), tensor.Ints(CUDNN_ATTR_TENSOR_STRIDES),
           tensor.Value<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1)};
 }
 
@@ -94,9 +90,9 @@ cudnnStatus_t ReadGraph(const Descriptor& graph, Convolution& conv) {
   conv.alpha = Scale(op, names.alpha);
   conv.beta = Scale(op, names.beta);
   const Descriptor& parameters = *op.Reference(names.conv);
-  conv.padding = Ints(parameters, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
-  conv.stride = Ints(parameters, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
-  conv.dilation = Ints(parameters, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  conv.padding = parameters.Ints(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  conv.stride = parameters.Ints(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  conv.dilation = parameters.Ints(CUDNN_ATTR_CONVOLUTION_DILATIONS);
   std::set<int64_t> uids = {conv.x.uid, conv.w.uid, conv.y.uid};
   size_t expected = 3;
   if (ops.size() > 1) {

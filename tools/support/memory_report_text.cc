@@ -15,7 +15,7 @@ Json ReaderJson(const MemoryHolder& holder) {
   return holder.last_reader == nullptr ? Json() : Json(holder.last_reader->path());
 }
 
-std::string Step(int i) { return std::to_string(i + 1); }
+std::string StepNumber(int i) { return std::to_string(i + 1); }
 
 }  // namespace
 
@@ -27,8 +27,8 @@ std::string ToText(const MemoryReport& report) {
           FormatBytes(report.constant_bytes) + ", variables " + FormatBytes(report.variable_bytes) +
           ", outputs " + FormatBytes(report.output_bytes) + "\n";
   if (report.peak < 0) return text + "nothing runs\n";
-  text += "peak: " + FormatBytes(report.peak_bytes()) + " at step " + Step(report.peak) + ", " +
-          report.steps[report.peak].node->path() + "\n\n";
+  text += "peak: " + FormatBytes(report.peak_bytes()) + " at step " + StepNumber(report.peak) +
+          ", " + report.steps[report.peak].node->path() + "\n\n";
   if (!report.held_at_peak.empty()) {
     std::vector<std::vector<std::string>> held = {
         {"held at the peak", "type", ">bytes", ">share", "last reader"}};
@@ -48,8 +48,8 @@ std::string ToText(const MemoryReport& report) {
     const double share = static_cast<double>(step.live) /
                          static_cast<double>(std::max<int64_t>(1, report.peak_bytes()));
     steps.push_back(
-        {Step(i), step.node->path(), step.node->op().name, or_dash(step.adds), or_dash(step.frees),
-         FormatBytes(step.live),
+        {StepNumber(i), step.node->path(), step.node->op().name, or_dash(step.adds),
+         or_dash(step.frees), FormatBytes(step.live),
          std::string(std::lround(kBarWidth * share), '#') + (i == report.peak ? " peak" : "")});
   }
   return text + FormatTable(std::move(steps));
