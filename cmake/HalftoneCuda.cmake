@@ -50,7 +50,9 @@ function(_halftone_cuda_kernels)
   halftone_cuda_kernel_list(kernel_list)
   add_library(halftone_cuda_kernels STATIC ${device_sources} ${host_sources} ${kernel_list})
   target_link_libraries(halftone_cuda_kernels PUBLIC halftone_kernels)
-  halftone_batch(halftone_cuda_kernels ${device_sources} ${kernel_list})
+  # The module compiles its entry itself, and then must not find it among others here.
+  halftone_batch(halftone_cuda_kernels ${device_sources} ${kernel_list}
+                 ${CMAKE_SOURCE_DIR}/kernels/cuda/module_util.cc)
   target_include_directories(halftone_cuda_kernels SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
   if(HALFTONE_CUDA_EMULATED)
     set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX)
