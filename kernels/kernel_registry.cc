@@ -70,6 +70,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Select(const ir::Node& n
         return kernel;
       }
       refusal = kernel.status();
+      // Says nothing about the kernel: the next one would be a slow choice for good.
+      if (absl::IsResourceExhausted(refusal)) return refusal;
     }
     refusals += "  " + candidate->name + ": " + Message(refusal) + "\n";
   }

@@ -93,9 +93,12 @@ absl::StatusOr<ScratchMemory> ScratchMemory::Allocate(size_t bytes) {
     return ToStatus(error, "cudaMalloc");
   }
   ScratchMemory memory(data);
-  HT_CUDA_RETURN_IF_ERROR(cudaMemset(data, 0, bytes));
-  // The measuring stream does not wait for the one that clears.
-  HT_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+  // On a stream of its own: what waits for the whole device, or for the legacy stream, breaks the
+  // recording of a step in another thread.
+  Stopwatch watch;
+  HT_RETURN_IF_ERROR(watch.Init());
+  HT_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(data, 0, bytes, watch.stream()));
+  HT_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(watch.stream()));
   return memory;
 }
 

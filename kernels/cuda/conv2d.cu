@@ -19,6 +19,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kGroup = 8;  // lanes that share an element of a weight gradient
 constexpr int64_t kMaxBlocks = int64_t{1} << 20;
+constexpr int kWidenPack = 4;
 
 __device__ float MultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ double MultiplyAdd(double a, double b, double c) { return fma(a, b, c); }
@@ -171,9 +172,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename T>
+template <typename T, int kPack>
 __global__ void __launch_bounds__(kThreads) WidenKernel(const T* in, int64_t count, float* out) {
-  constexpr int kPack = 4;
   const int64_t packs = count / kPack;
   for (int64_t i = FirstIndex(); i < packs; i += IndexStep()) {
     float values[kPack];
@@ -223,8 +223,12 @@ cudaError_t LaunchSwap(const void* in, int64_t count, int64_t a, int64_t b, void
 
 template <typename T>
 cudaError_t LaunchWidenOf(const void* in, int64_t count, float* out, cudaStream_t stream) {
-  return LaunchKernel(WidenKernel<T>, BlocksOfThreads((count + 3) / 4), kThreads, 0, stream,
-                      static_cast<const T*>(in), count, out);
+  // A step may begin at any image, whatever the elements of one.
+  const bool packs = reinterpret_cast<uintptr_t>(in) % (kWidenPack * sizeof(T)) == 0;
+  const int64_t threads = packs ? (count + kWidenPack - 1) / kWidenPack : count;
+  return LaunchKernel(packs ? WidenKernel<T, kWidenPack> : WidenKernel<T, 1>,
+                      BlocksOfThreads(threads), kThreads, 0, stream, static_cast<const T*>(in),
+                      count, out);
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ class CudaBackend::PinnedMemory : public kernels::DeviceMemory {
   ~PinnedMemory() override {
     backend_->pinned_bytes_ -= static_cast<int64_t>(size_);
     const Calls calls(backend_->index_);
+    (void)cudaStreamSynchronize(backend_->stream_.get());  // as for cudaFree
     (void)cudaFreeHost(data_);
   }
 
@@ -147,6 +148,8 @@ absl::Status CudaBackend::Start() {
                                .free =
                                    [this](void* data) {
                                      const Calls calls(index_);
+                                     // cudaFree may wait for running work; it does not have to.
+                                     (void)cudaStreamSynchronize(stream_.get());
                                      (void)cudaFree(data);
                                    },
                                .total_bytes = properties.totalGlobalMem});
@@ -225,13 +228,8 @@ absl::Status CudaBackend::CopyToHost(void* pinned, const void* device, size_t by
 absl::Status CudaBackend::Upload(void* device, const void* host, size_t bytes) {
   const Calls calls(index_);
   HT_RETURN_IF_ERROR(Copy(device, host, bytes, cudaMemcpyHostToDevice));
-  if (bytes == 0) return absl::OkStatus();
-  // The driver has read pageable memory when the call returns. It reads page-locked memory, ours or
-  // another library's, when the copy's turn comes.
-  cudaPointerAttributes attributes;
-  HT_RETURN_IF_ERROR(
-      Checked(cudaPointerGetAttributes(&attributes, host), "cudaPointerGetAttributes"));
-  if (attributes.type == cudaMemoryTypeUnregistered) return absl::OkStatus();
+  // Whether the host's memory has been read when a copy returns depends on whether it is
+  // page-locked and on what the device can address.
   return Checked(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
 }
 

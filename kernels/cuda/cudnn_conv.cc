@@ -166,7 +166,8 @@ absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
   if (runs.size() == 1) return std::move(runs[0]);
   const absl::StatusOr<int> fastest = Measure(shape.conv, runs);
   // No memory to measure in: the library's first choice.
-  if (!fastest.ok()) return std::move(runs[0]);
+  if (absl::IsResourceExhausted(fastest.status())) return std::move(runs[0]);
+  HT_RETURN_IF_ERROR(fastest.status());
   cache.Store(key, Record(runs[*fastest]));
   return std::move(runs[*fastest]);
 }

@@ -35,6 +35,18 @@
 
 namespace halftone::cuda {
 
+template <typename... P>
+cudaError_t LaunchWith(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                       cudaStream_t stream, P... args) {
+  void* pointers[sizeof...(P) + 1] = {static_cast<void*>(&args)...};
+  const cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block,
+                                             pointers, shared_bytes, stream);
+  // Not cudaGetLastError: it may hold what somebody else left there. Nor is anything left for
+  // others.
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return error;
+}
+
 // Puts `kernel` on `stream`. `shared_bytes` is dynamic shared memory. Arguments convert to the
 // kernel's parameters. Returns the error of the launch alone (bad configuration, out of resources).
 template <typename... P, typename... A>
@@ -49,8 +61,7 @@ cudaError_t LaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
                                                    static_cast<int>(shared_bytes));
     if (error != cudaSuccess) return error;
   }
-  kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(args)...);
-  return cudaGetLastError();
+  return LaunchWith(kernel, grid, block, shared_bytes, stream, static_cast<P>(args)...);
 }
 
 }  // namespace halftone::cuda

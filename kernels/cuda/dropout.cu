@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
       Pack<T, 4> pack = *reinterpret_cast<const Pack<T, 4>*>(x + first);
 #pragma unroll
       for (int i = 0; i < 4; ++i) pack.v[i] = Dropped(p, pack.v[i], words.v[i]);
-      *reinterpret_cast<Pack<T, 4>*>(y + first) = pack;
+      StoreWhole(pack, y + first);
       return;
     }
   }

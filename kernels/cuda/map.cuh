@@ -78,7 +78,7 @@ __device__ __forceinline__ void StoreRun(void* data, int64_t at, const R* values
   Pack<T, W> pack;
 #pragma unroll
   for (int i = 0; i < W; ++i) pack.v[i] = Narrow<T>(values[i]);
-  *reinterpret_cast<Pack<T, W>*>(static_cast<T*>(data) + at) = pack;
+  StoreWhole(pack, static_cast<T*>(data) + at);
 }
 // R: bool for a bool result, else float.
 template <int W, typename R, bool kBytes>

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocks)
   Pack<Index, kPack> offsets;
 #pragma unroll
   for (int c = 0; c < kPack; ++c) offsets.v[c] = static_cast<Index>(at[c] < 0 ? 0 : at[c]);
-  *reinterpret_cast<Pack<Index, kPack>*>(index + int64_t{i} * kPack) = offsets;
+  StoreWhole(offsets, index + int64_t{i} * kPack);
 }
 
 template <typename T, typename Index, int kPack>

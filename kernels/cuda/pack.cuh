@@ -27,6 +27,14 @@ struct ComputeType<double> {
 template <typename T>
 using Compute = typename ComputeType<T>::Type;
 
+template <typename Bits, typename From>
+__device__ Bits BitsOf(const From& from) {
+  static_assert(sizeof(Bits) == sizeof(From));
+  Bits bits;
+  memcpy(&bits, &from, sizeof(bits));
+  return bits;
+}
+
 __device__ inline double Widen(double x) { return x; }
 __device__ inline float Widen(float x) { return x; }
 __device__ inline float Widen(__half x) { return __half2float(x); }
@@ -52,6 +60,21 @@ __device__ T Narrow(From x) {
   }
 }
 
+// One store of all of `pack` at `p`, which is aligned to it. Assigned plainly, a pack in unrolled
+// code is taken apart into stores of its elements: nvcc does not put them together again.
+template <typename T, int N>
+__device__ void StoreWhole(const Pack<T, N>& pack, T* p) {
+  if constexpr (N > 1 && sizeof(pack) == 16) {
+    __stwb(reinterpret_cast<uint4*>(p), BitsOf<uint4>(pack));
+  } else if constexpr (N > 1 && sizeof(pack) == 8) {
+    __stwb(reinterpret_cast<uint2*>(p), BitsOf<uint2>(pack));
+  } else if constexpr (N > 1 && sizeof(pack) == 4) {
+    __stwb(reinterpret_cast<unsigned*>(p), BitsOf<unsigned>(pack));
+  } else {
+    *reinterpret_cast<Pack<T, N>*>(p) = pack;
+  }
+}
+
 // N neighbours at `p`, aligned to all of them.
 template <int N, typename T>
 __device__ void LoadPack(const T* p, Compute<T> (&values)[N]) {
@@ -64,7 +87,7 @@ __device__ void StorePack(const From (&values)[N], T* p) {
   Pack<T, N> pack;
 #pragma unroll
   for (int i = 0; i < N; ++i) pack.v[i] = Narrow<T>(values[i]);
-  *reinterpret_cast<Pack<T, N>*>(p) = pack;
+  StoreWhole(pack, p);
 }
 
 }  // namespace halftone::cuda

@@ -31,7 +31,7 @@ __device__ __forceinline__ void SelectRun(const SelectParams& p, int64_t positio
   Pack<T, W> y;
 #pragma unroll
   for (int i = 0; i < W; ++i) y.v[i] = c.v[i] != 0 ? a.v[i] : b.v[i];
-  *reinterpret_cast<Pack<T, W>*>(static_cast<T*>(p.y) + position) = y;
+  StoreWhole(y, static_cast<T*>(p.y) + position);
 }
 
 template <typename T>

@@ -178,9 +178,9 @@ TEST_F(CudnnTuningTest, TunedKernelsAgreeWithTheReference) {
   }
 }
 
-// An f32 weight gradient in one step an image: small whole numbers, so that every sum is exact.
-TEST(CudnnConvRunTest, StepsAddUp) {
-  CudnnConv conv = OneImage();
+// An f32 weight gradient in one step an image: small whole numbers, so that every sum is exact. Of
+// `conv`, which is of one image, in channels-last order.
+void CheckSteps(CudnnConv conv) {
   conv.product = ConvProduct::kGradWeight;
   constexpr int64_t kImages = 3;
   conv.x.dtype = conv.y.dtype = CUDNN_DATA_BFLOAT16;
@@ -196,13 +196,17 @@ TEST(CudnnConvRunTest, StepsAddUp) {
   ASSERT_TRUE(plans.ok()) << Message(plans.status());
   ConvRun run({conv, /*reorder_filter=*/true}, std::move((*plans)[0]), true, *handle);
 
-  const auto whole = [](size_t count, int salt) {
-    std::vector<double> values(count);
-    for (size_t i = 0; i < count; ++i) values[i] = static_cast<double>((i * 7 + salt) % 5) - 2;
-    return values;
+  const auto shape_of = [](const CudnnTensor& t) {
+    return Shape({t.dims[0], t.dims[1], t.dims[2], t.dims[3]});
   };
-  const Tensor x = Tensor::Of(DType::kBF16, {kImages, 8, 5, 6}, whole(kImages * 240, 1));
-  const Tensor y = Tensor::Of(DType::kBF16, {kImages, 16, 3, 4}, whole(kImages * 192, 3));
+  const auto whole = [&](const CudnnTensor& t, int64_t salt) {
+    std::vector<double> values(shape_of(t).num_elements());
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<double>((static_cast<int64_t>(i) * 7 + salt) % 5) - 2;
+    }
+    return Tensor::Of(DType::kBF16, shape_of(t), values);
+  };
+  const Tensor x = whole(conv.x, 1), y = whole(conv.y, 3);
   const auto relaid = [](const Tensor& t) {
     const ir::ValueType plain{DType::kBF16, t.shape()};
     ir::ValueType last = plain;
@@ -212,7 +216,8 @@ TEST(CudnnConvRunTest, StepsAddUp) {
   const Tensor x_last = relaid(x), y_last = relaid(y);
   const DeviceMemory x_device(x_last.raw(), x_last.num_bytes());
   const DeviceMemory y_device(y_last.raw(), y_last.num_bytes());
-  const DeviceMemory dw(16 * 8 * 9 * 4), workspace(run.workspace_bytes() + 1);
+  Tensor got = Tensor::Empty(DType::kF32, shape_of(conv.w));
+  const DeviceMemory dw(got.num_bytes()), workspace(run.workspace_bytes() + 1);
   // Of any alignment.
   void* const odd = static_cast<char*>(workspace.data()) + 1;
   for (int i = 0; i < 2; ++i) {
@@ -220,12 +225,22 @@ TEST(CudnnConvRunTest, StepsAddUp) {
         run.Launch({x_device.data(), dw.data(), y_device.data(), nullptr}, odd, nullptr);
     ASSERT_TRUE(status.ok()) << Message(status);
   }
-  Tensor got = Tensor::Empty(DType::kF32, {16, 8, 3, 3});
   ASSERT_EQ(dw.Read(got.raw()), cudaSuccess);
+  const std::vector<int64_t> filter(conv.w.dims.begin(), conv.w.dims.end());
   const Tensor want =
-      RunOp("conv2d_grad_weight", {x, y},
-            {{"shape", std::vector<int64_t>{16, 8, 3, 3}}, {"out", std::string("f32")}})[0];
+      RunOp("conv2d_grad_weight", {x, y}, {{"shape", filter}, {"out", std::string("f32")}})[0];
   EXPECT_TRUE(BitEqual(got, want));
+}
+
+TEST(CudnnConvRunTest, StepsAddUp) { CheckSteps(OneImage()); }
+
+// Every image but the first begins where no access of several elements may.
+TEST(CudnnConvRunTest, StepsOfOddImages) {
+  CudnnConv conv = OneImage();
+  conv.x = {CUDNN_DATA_FLOAT, {1, 3, 5, 5}, {75, 1, 15, 3}};
+  conv.w = {CUDNN_DATA_FLOAT, {3, 3, 3, 3}, {27, 1, 9, 3}};
+  conv.y = {CUDNN_DATA_FLOAT, {1, 3, 3, 3}, {27, 1, 9, 3}};
+  CheckSteps(conv);
 }
 
 // A captured launch, replayed over other values and after a launch with other pointers.

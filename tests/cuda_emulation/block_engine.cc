@@ -226,8 +226,10 @@ void* DynamicShared() {
   return e.dynamic_shared;
 }
 
-void CheckAtomic(const void* p, size_t bytes) {
-  if (reinterpret_cast<uintptr_t>(p) % bytes != 0) Fail("misaligned atomic at %p", p);
+void CheckAligned(const void* p, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(p) % bytes != 0) {
+    Fail("misaligned access of %zu bytes at %p", bytes, p);
+  }
 }
 
 std::string RunningThread() {

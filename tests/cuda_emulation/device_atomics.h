@@ -13,7 +13,7 @@ namespace halftone::emulation {
 // Stores update(old) and returns old.
 template <typename T, typename Update>
 T AtomicUpdate(T* address, Update update) {
-  CheckAtomic(address, sizeof(T));
+  CheckAligned(address, sizeof(T));
   T before;
   __atomic_load(address, &before, __ATOMIC_RELAXED);
   T after = update(before);

@@ -77,3 +77,10 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
   const int self = halftone::emulation::LaneId(), source = self - static_cast<int>(delta);
   return halftone::emulation::Shuffle(mask, value, source < (self & ~(width - 1)) ? self : source);
 }
+
+// One store of the whole, as `st.wb` is.
+template <typename T>
+void __stwb(T* p, T value) {
+  halftone::emulation::CheckAligned(p, sizeof(T));
+  std::memcpy(static_cast<void*>(p), &value, sizeof(T));
+}

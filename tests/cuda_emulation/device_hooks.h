@@ -22,7 +22,7 @@ uint64_t WarpCollective(WarpKind kind, unsigned mask, uint64_t value, int source
 unsigned ActiveMask();
 int LaneId();
 // Fails the kernel unless p is a multiple of `bytes`.
-void CheckAtomic(const void* p, size_t bytes);
+void CheckAligned(const void* p, size_t bytes);
 
 // One HT_SHARED variable. Its storage is new and undefined (NaN) in every block.
 struct SharedVariable {

@@ -76,6 +76,20 @@ TEST_F(KernelRegistryTest, TakesTheFirstThatSupportsAndCreates) {
   EXPECT_EQ(log, "  library: needs channels-last\n  native_1: library gives only ref:any\n");
 }
 
+// Memory that is short now says nothing about the kernel: no slower one may take its place for
+// good.
+TEST_F(KernelRegistryTest, OutOfMemoryIsNoRefusal) {
+  KernelCandidate unlucky = Candidate("library", Device::Kind::kCpu, KernelTier::kLibrary);
+  unlucky.create = [](const ir::Node&) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    return ResourceExhausted("no room for a plan");
+  };
+  registry_.Add(std::move(unlucky));
+  registry_.Add(Candidate("native", Device::Kind::kCpu, KernelTier::kNative));
+  const auto kernel = registry_.Select(Add(), Device::Kind::kCpu);
+  EXPECT_EQ(kernel.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(kernel.status()), "no room for a plan");
+}
+
 TEST_F(KernelRegistryTest, ListsEveryRefusal) {
   registry_.Add(Candidate("library", Device::Kind::kCpu, KernelTier::kLibrary,
                           Unimplemented("needs channels-last")));
