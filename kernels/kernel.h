@@ -37,6 +37,8 @@ struct RunState {
   absl::Status error = absl::OkStatus();
 };
 
+// Inputs and outputs of whole tensors are 64-byte aligned; a kernel that can be called with a part
+// of one looks at the pointer before it moves several elements at once.
 struct KernelArgs {
   const void* const* inputs;  // one per node input, in the layout its type says
   void* const* outputs;       // one per node output; may equal an input of an in-place pair, else

@@ -34,7 +34,7 @@ class CachingAllocator {
   struct Driver {
     // Memory aligned to kAlignment; ResourceExhausted when there is none.
     std::function<absl::StatusOr<void*>(size_t bytes)> allocate;
-    // May be called while work that uses the memory is under way: waits for it.
+    // Called while work that uses the memory may be under way: has to wait for it.
     std::function<void(void* data)> free;
     // Of the device, for messages.
     size_t total_bytes = 0;
