@@ -14,10 +14,11 @@ function(halftone_batch target)
   endif()
 endfunction()
 
-# halftone_layer(NAME DIRS dir... [LINK target...] [PRIVATE_LINK target...] [EXTRA source...])
-# makes halftone_NAME from DIRS/*.cc (not recursive). A layer without a source is an interface.
+# halftone_layer(NAME DIRS dir... [LINK target...] [PRIVATE_LINK target...] [EXTRA source...] [ALONE source...])
+# makes halftone_NAME from DIRS/*.cc (not recursive). A layer without a source is an interface. ALONE stay out
+# of the batches.
 function(halftone_layer name)
-  cmake_parse_arguments(arg "" "" "DIRS;LINK;PRIVATE_LINK;EXTRA" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DIRS;LINK;PRIVATE_LINK;EXTRA;ALONE" ${ARGN})
   set(sources ${arg_EXTRA})
   foreach(dir IN LISTS arg_DIRS)
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cc)
@@ -35,7 +36,8 @@ function(halftone_layer name)
   # A file named hwy_* includes itself once per SIMD target.
   set(alone ${sources})
   list(FILTER alone INCLUDE REGEX "/hwy_[^/]*$")
-  halftone_batch(halftone_${name} ${alone} ${arg_EXTRA})
+  list(TRANSFORM arg_ALONE PREPEND ${CMAKE_SOURCE_DIR}/)
+  halftone_batch(halftone_${name} ${alone} ${arg_EXTRA} ${arg_ALONE})
 endfunction()
 
 # `upper` links `lower` already; this adds the way back, through the generated registration list.
