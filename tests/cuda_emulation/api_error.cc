@@ -14,6 +14,7 @@ constexpr ErrorText kErrors[] = {
     HT_EMULATION_ERROR(cudaSuccess, "no error"),
     HT_EMULATION_ERROR(cudaErrorInvalidValue, "invalid argument"),
     HT_EMULATION_ERROR(cudaErrorMemoryAllocation, "out of memory"),
+    HT_EMULATION_ERROR(cudaErrorLaunchOutOfResources, "too many resources requested for launch"),
     HT_EMULATION_ERROR(cudaErrorInitializationError, "initialization error"),
     HT_EMULATION_ERROR(cudaErrorInvalidConfiguration, "invalid configuration argument"),
     HT_EMULATION_ERROR(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),

@@ -8,6 +8,7 @@
 
 using halftone::emulation::AfterFailure;
 using halftone::emulation::ApiCall;
+using halftone::emulation::Call;
 using halftone::emulation::Capture;
 using halftone::emulation::GraphNode;
 using halftone::emulation::Options;
@@ -191,9 +192,10 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long flags) {
-  return ApiCall([&](Runtime&) -> cudaError_t {
+  return ApiCall([&](Runtime& r) -> cudaError_t {
     *executable = nullptr;
     if (graph == nullptr || flags != 0) return cudaErrorInvalidValue;
+    if (r.IsToFail(Call::kInstantiateGraph)) return cudaErrorMemoryAllocation;
     *executable = new CUgraphExec_st{std::make_shared<std::vector<GraphNode>>(graph->nodes)};
     return cudaSuccess;
   });

@@ -54,11 +54,20 @@ void SetOptions(const Options& options);
 Statistics GetStatistics();
 void ResetStatistics();
 
+// Calls that can be made to fail.
+enum class Call : uint8_t { kLaunch, kLibrary, kInstantiateGraph };
+inline constexpr int kNumCalls = 3;
+
+// The `nth` such call from now on (1: the next) fails once and does nothing; captured ones count.
+// 0: none does. A kernel of a library is a kLibrary, not a kLaunch. The error is
+// cudaErrorLaunchOutOfResources of a launch, cudaErrorMemoryAllocation of the others.
+void FailCall(Call call, uint64_t nth);
+
 // What the device said last: the cause of a failed launch, copy or capture. Empty: nothing yet.
 // Everything it says also goes to stderr.
 std::string LastReport();
-// Forgets the report and the errors that every later call would return (a real device needs a new
-// process), and whatever work still waits.
+// Forgets the report, the errors that every later call would return (a real device needs a new
+// process), what FailCall asked for, and whatever work still waits.
 void ClearErrors();
 
 // Of all devices.

@@ -67,6 +67,7 @@ cudaError_t Launch(LaunchRequest request) {
       return cudaErrorIllegalAddress;
     }
     ++r.statistics.launches;
+    if (r.IsToFail(Call::kLaunch)) return cudaErrorLaunchOutOfResources;
     return r.Submit(stream, cudaGraphNodeTypeKernel,
                     [device = stream->device, request = std::move(request)] {
                       RunKernel(GetRuntime(), device, request);
@@ -84,8 +85,9 @@ std::string DescribePointer(const void* p) {
 }
 
 cudaError_t StreamWork(cudaStream_t stream, std::function<void()> run) {
-  return ApiCall([&](Runtime& r) {
+  return ApiCall([&](Runtime& r) -> cudaError_t {
     ++r.statistics.library_calls;
+    if (r.IsToFail(Call::kLibrary)) return cudaErrorMemoryAllocation;
     return r.Submit(stream, cudaGraphNodeTypeKernel, [run = std::move(run)] {
       const DeviceAccess access(GetRuntime().memory);
       run();

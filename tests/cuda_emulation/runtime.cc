@@ -1,8 +1,10 @@
 #include "halftone/tests/cuda_emulation/runtime.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "halftone/tests/cuda_emulation/fault_handler.h"
 
@@ -68,6 +70,11 @@ cudaError_t Runtime::Admit() const {
   return cudaSuccess;
 }
 
+bool Runtime::IsToFail(Call call) {
+  uint64_t& left = calls_until_failure[static_cast<size_t>(call)];
+  return left > 0 && --left == 0;
+}
+
 void Runtime::Report(const std::string& text) {
   report = text;
   std::fprintf(stderr, "emulated CUDA device: %s\n", text.c_str());
@@ -112,6 +119,12 @@ void ResetStatistics() {
   r.statistics = {};
 }
 
+void FailCall(Call call, uint64_t nth) {
+  Runtime& r = GetRuntime();
+  const std::scoped_lock lock(r.mutex);
+  r.calls_until_failure[static_cast<size_t>(call)] = nth;
+}
+
 std::string LastReport() {
   Runtime& r = GetRuntime();
   const std::scoped_lock lock(r.mutex);
@@ -129,6 +142,7 @@ void ClearErrors() {
     r.devices[i].sticky = cudaSuccess;
   }
   r.report.clear();
+  std::fill(std::begin(r.calls_until_failure), std::end(r.calls_until_failure), 0);
   Runtime::last_error() = cudaSuccess;
 }
 

@@ -37,6 +37,7 @@ struct Runtime {
   std::vector<std::shared_ptr<Capture>> captures;  // begun and not ended
   unsigned long long num_captures = 0;
   bool in_host_function = false;
+  uint64_t calls_until_failure[kNumCalls] = {};  // by Call; 0: none fails
 
   Device& current_device();
 
@@ -65,6 +66,9 @@ struct Runtime {
   cudaError_t RefuseUnsafeCall();  // cudaMalloc and the like, under a capture that is not relaxed
   cudaError_t RefuseCapturing(CUstream_st& stream);  // waits for, or queries, a capturing stream
   cudaError_t RefuseLegacyStream(const CUstream_st& s);  // while a blocking stream captures
+
+  // Whether this call is one that FailCall named. Asked once a call.
+  bool IsToFail(Call call);
 
   // Of the calling host thread.
   static int& current();
