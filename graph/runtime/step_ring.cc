@@ -44,11 +44,10 @@ absl::Status StepRing::Commit(void* const* outputs) {
 }
 
 std::shared_ptr<PendingWrite> StepRing::Watch(absl::Span<Buffer* const> buffers) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (delivered_ == committed_) return nullptr;
   Slot& slot = SlotOf(committed_);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (size_t i = 0; i < buffers.size(); ++i) slot.buffers[i] = buffers[i];
-  }
+  for (size_t i = 0; i < buffers.size(); ++i) slot.buffers[i] = buffers[i];
   return std::shared_ptr<PendingWrite>(shared_from_this(), &slot);
 }
 
@@ -64,12 +63,26 @@ void StepRing::Close() {
 }
 
 void StepRing::DeliverThrough(uint64_t step) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  while (delivered_ < step && delivered_ < committed_) Deliver(SlotOf(++delivered_));
+  std::unique_lock<std::mutex> lock(mutex_);
+  DeliverThrough(step, lock);
 }
 
-void StepRing::Deliver(Slot& slot) {
-  absl::Status status = slot.done->Wait();
+void StepRing::DeliverThrough(uint64_t step, std::unique_lock<std::mutex>& lock) {
+  while (delivered_ < step && delivered_ < committed_) {
+    const uint64_t next = delivered_ + 1;
+    const std::shared_ptr<kernels::DeviceEvent> done = SlotOf(next).done;
+    lock.unlock();
+    absl::Status status = done->Wait();
+    lock.lock();
+    // Else another thread was faster, and the event may be of a later step by now.
+    if (delivered_ + 1 == next) {
+      Deliver(SlotOf(next), std::move(status));
+      delivered_ = next;
+    }
+  }
+}
+
+void StepRing::Deliver(Slot& slot, absl::Status status) {
   if (status.ok() && check_ != nullptr) status = check_(slot.data);
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (status.ok() && slot.to[i] != nullptr && outputs_[i].bytes > 0) {
@@ -85,6 +98,11 @@ void StepRing::Deliver(Slot& slot) {
 absl::Status StepRing::TakeError() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return std::exchange(error_, absl::OkStatus());
+}
+
+void StepRing::Slot::Wait() {
+  std::unique_lock<std::mutex> lock(ring->mutex_);
+  ring->DeliverThrough(step, lock);
 }
 
 void StepRing::Slot::Forget(Buffer& buffer) {

@@ -41,7 +41,8 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
   absl::StatusOr<char*> Begin();
   // All work of the step is on the stream; its outputs go to `outputs`.
   absl::Status Commit(void* const* outputs);
-  // `buffers` own the outputs of the step committed last; null where nobody waits by it.
+  // `buffers` own the outputs of the step committed last; null where nobody waits by it. Null if
+  // another thread has seen to their delivery already.
   std::shared_ptr<PendingWrite> Watch(absl::Span<Buffer* const> buffers);
   // Waits for all steps and delivers. The first error since the last call of Finish or Begin.
   absl::Status Finish();
@@ -50,21 +51,23 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
 
  private:
   struct Slot : PendingWrite {
-    void Wait() override { ring->DeliverThrough(step); }
+    void Wait() override;
     void Forget(Buffer& buffer) override;
 
     StepRing* ring = nullptr;
     uint64_t step = 0;  // from 1
     char* data = nullptr;
-    std::unique_ptr<kernels::DeviceEvent> done;
-    std::vector<void*> to;         // by output; null: nowhere any more
-    std::vector<Buffer*> buffers;  // by output
+    std::shared_ptr<kernels::DeviceEvent> done;  // shared with those who wait for it
+    std::vector<void*> to;                       // by output; null: nowhere any more
+    std::vector<Buffer*> buffers;                // by output
   };
 
   StepRing() = default;
   Slot& SlotOf(uint64_t step) { return slots_[step % kSlots]; }
   void DeliverThrough(uint64_t step);
-  void Deliver(Slot& slot);
+  // Gives the lock up while it waits, so that other threads may begin, commit and forget.
+  void DeliverThrough(uint64_t step, std::unique_lock<std::mutex>& lock);
+  void Deliver(Slot& slot, absl::Status status);
   absl::Status TakeError();
 
   kernels::DeviceBackend* backend_ = nullptr;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "halftone/kernels/device_backend.h"
 
@@ -20,10 +21,22 @@ class FakeDevice : public kernels::DeviceBackend {
         : DeviceMemory(std::aligned_alloc(256, (size / 256 + 1) * 256), size) {}
     ~Memory() override { std::free(data_); }
   };
+  class Pinned : public Memory {
+   public:
+    Pinned(FakeDevice* device, size_t size) : Memory(size), device_(device) {
+      device_->live_pinned += size;
+    }
+    ~Pinned() override { device_->live_pinned -= size_; }
+
+   private:
+    FakeDevice* device_;
+  };
   class Event : public kernels::DeviceEvent {
    public:
-    explicit Event(FakeDevice* device) : device_(device) {}
+    explicit Event(FakeDevice* device) : device_(device) { ++device_->live_events; }
+    ~Event() override { --device_->live_events; }
     absl::Status Wait() override {
+      if (const auto hook = std::exchange(device_->before_wait, nullptr)) hook();
       while (device_->done_ < at) device_->RunOne();
       return device_->failure;
     }
@@ -42,7 +55,7 @@ class FakeDevice : public kernels::DeviceBackend {
     return std::unique_ptr<kernels::DeviceMemory>(new Memory(bytes));
   }
   absl::StatusOr<std::unique_ptr<kernels::DeviceMemory>> AllocatePinned(size_t bytes) override {
-    return Allocate(bytes);
+    return std::unique_ptr<kernels::DeviceMemory>(new Pinned(this, bytes));
   }
   kernels::DeviceMemoryStats memory_stats() const override { return {}; }
   void set_memory_limit(int64_t) override {}
@@ -92,8 +105,11 @@ class FakeDevice : public kernels::DeviceBackend {
   void Enqueue(std::function<void()> work) { queue_.push_back(std::move(work)); }
   size_t waiting() const { return queue_.size(); }
 
-  absl::Status failure;  // what the work came to
+  absl::Status failure;               // what the work came to
+  std::function<void()> before_wait;  // called once, by the next thread that waits for an event
   int downloads = 0;
+  size_t live_pinned = 0;  // bytes
+  int live_events = 0;
 
  private:
   void RunOne() {

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+#include <thread>
+
 #include "halftone/core/tensor.h"
 #include "halftone/tests/runtime/fake_device.h"
 
@@ -96,6 +100,58 @@ TEST(StepRing, OutputsOutliveTheRing) {
     r.ring->Close();
   }
   EXPECT_EQ(out.item(), 5);
+}
+
+// A reader that sleeps until the device is done with a step, and what the trainer does meanwhile.
+TEST(StepRing, AReaderThatWaitsHoldsNobodyUp) {
+  Ring r;
+  Tensor out = Tensor::Scalar(DType::kF32, 0), next = Tensor::Scalar(DType::kF32, 0);
+  ASSERT_TRUE(r.Step(1, out).ok());
+  std::promise<void> waits, may_go_on;
+  bool was_held_up = false;
+  r.device.before_wait = [&] {
+    waits.set_value();
+    was_held_up =
+        may_go_on.get_future().wait_for(std::chrono::seconds(10)) != std::future_status::ready;
+  };
+  double read = 0;
+  std::thread reader([&] { read = out.item(); });
+  waits.get_future().wait();
+  EXPECT_TRUE(r.Step(2, next).ok());  // Begin, Commit, Watch
+  {
+    Tensor gone = Tensor::Scalar(DType::kF32, 0);
+    EXPECT_TRUE(r.Step(3, gone).ok());
+  }  // Forget
+  may_go_on.set_value();
+  reader.join();
+  EXPECT_FALSE(was_held_up);
+  EXPECT_EQ(read, 1);
+  EXPECT_EQ(next.item(), 2);
+}
+
+TEST(StepRing, AReaderThatIsOvertakenDeliversNothingTwice) {
+  Ring r;
+  Tensor out = Tensor::Scalar(DType::kF32, 0);
+  std::vector<Tensor> later;
+  ASSERT_TRUE(r.Step(1, out).ok());
+  std::promise<void> waits, may_go_on;
+  r.device.before_wait = [&] {
+    waits.set_value();
+    may_go_on.get_future().wait_for(std::chrono::seconds(10));
+  };
+  double read = 0;
+  std::thread reader([&] { read = out.item(); });
+  waits.get_future().wait();
+  // The slot of the first step, and its event, come to be the fourth's.
+  for (int i = 2; i <= 4; ++i) {
+    later.push_back(Tensor::Scalar(DType::kF32, 0));
+    EXPECT_TRUE(r.Step(static_cast<float>(i), later.back()).ok());
+  }
+  may_go_on.set_value();
+  reader.join();
+  EXPECT_EQ(read, 1);
+  EXPECT_TRUE(r.ring->Finish().ok());
+  for (int i = 2; i <= 4; ++i) EXPECT_EQ(later[static_cast<size_t>(i - 2)].item(), i);
 }
 
 TEST(StepRing, AFailedStepIsToldOnceAndTheNextOneNotBegun) {
