@@ -58,8 +58,14 @@ absl::Status StepRing::Finish() {
 
 void StepRing::Close() {
   DeliverThrough(committed_);
+  std::unique_ptr<kernels::DeviceMemory> memory;  // given back without the lock: that may wait
   const std::lock_guard<std::mutex> lock(mutex_);
   check_ = nullptr;
+  for (Slot& slot : slots_) {
+    slot.data = nullptr;
+    slot.done = nullptr;
+  }
+  memory = std::move(memory_);
 }
 
 void StepRing::DeliverThrough(uint64_t step) {

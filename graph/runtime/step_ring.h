@@ -46,7 +46,8 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
   std::shared_ptr<PendingWrite> Watch(absl::Span<Buffer* const> buffers);
   // Waits for all steps and delivers. The first error since the last call of Finish or Begin.
   absl::Status Finish();
-  // The same; afterwards the check is not called any more.
+  // The same, for good: the check is not called any more, and outputs that outlive the
+  // graph keep neither page-locked memory nor events. No step may follow.
   void Close();
 
  private:
@@ -71,9 +72,9 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
   absl::Status TakeError();
 
   kernels::DeviceBackend* backend_ = nullptr;
-  std::unique_ptr<kernels::DeviceMemory> memory_;
   std::vector<Output> outputs_;
   std::mutex mutex_;  // over what follows
+  std::unique_ptr<kernels::DeviceMemory> memory_;
   Check check_;
   std::array<Slot, kSlots> slots_;
   uint64_t committed_ = 0, delivered_ = 0;

@@ -102,6 +102,24 @@ TEST(StepRing, OutputsOutliveTheRing) {
   EXPECT_EQ(out.item(), 5);
 }
 
+TEST(StepRing, AClosedRingKeepsNothingOfTheDeviceForOutputsThatOutliveIt) {
+  Tensor out = Tensor::Scalar(DType::kF32, 0);
+  FakeDevice device;
+  auto ring = *StepRing::Create(device, 128, {{64, sizeof(float)}}, nullptr);
+  char* const slot = *ring->Begin();
+  device.Enqueue([slot] { *reinterpret_cast<float*>(slot + 64) = 5; });
+  void* const to = out.address();
+  ASSERT_TRUE(ring->Commit(&to).ok());
+  Buffer* const buffer = out.buffer().get();
+  out.buffer()->SetPending(ring->Watch({&buffer, 1}));
+  EXPECT_GT(device.live_pinned, 0u);
+  ring->Close();
+  ring = nullptr;
+  EXPECT_EQ(device.live_pinned, 0u);
+  EXPECT_EQ(device.live_events, 0);
+  EXPECT_EQ(out.item(), 5);
+}
+
 // A reader that sleeps until the device is done with a step, and what the trainer does meanwhile.
 TEST(StepRing, AReaderThatWaitsHoldsNobodyUp) {
   Ring r;
