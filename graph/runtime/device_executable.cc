@@ -29,6 +29,8 @@ bool MayRecord() {
 absl::StatusOr<std::unique_ptr<Executable>> DeviceExecutable::Create(
     std::unique_ptr<ir::Graph> graph, kernels::DeviceBackend& backend, uint64_t seed,
     VariableStore& store, std::shared_ptr<Arena> arena) {
+  // Kernels ask their libraries for handles of the thread's device.
+  (void)backend.stream();
   std::unique_ptr<DeviceExecutable> e(new DeviceExecutable(backend));
   e->graph_ = std::move(graph);
   e->may_record_ = MayRecord();
@@ -209,6 +211,20 @@ void DeviceExecutable::Bind() {
 absl::Status DeviceExecutable::Start(const void* const* inputs, void* const* outputs,
                                      uint64_t run_count) {
   HT_ASSIGN_OR_RETURN(char* const slot, ring_->Begin());
+  absl::Status status = PutStep(slot, inputs, run_count);
+  if (status.ok()) status = ring_->Commit(outputs);
+  if (!status.ok()) {
+    Abandon();
+    return status;
+  }
+  for (const size_t i : written_indices_) variables_[i]->DeviceWrote(*masters_[i]);
+  for (Kept& kept : kept_) {
+    if (kept.written_by_update) kept.copy->version = variables_[kept.variable]->version();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExecutable::PutStep(char* slot, const void* const* inputs, uint64_t run_count) {
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) {
     HT_RETURN_IF_ERROR(arena_->Reserve(static_cast<size_t>(plan_.arena_bytes), &backend_));
@@ -224,17 +240,26 @@ absl::Status DeviceExecutable::Start(const void* const* inputs, void* const* out
   state.run_count = run_count;
   std::memcpy(slot + layout_.state, &state, sizeof(state));
   HT_RETURN_IF_ERROR(backend_.CopyToDevice(io_->data(), slot, layout_.state + sizeof(state)));
+  if (!warm_) HT_RETURN_IF_ERROR(FetchWritten());
   HT_RETURN_IF_ERROR(BringVariables(slot));
   HT_RETURN_IF_ERROR(DeriveKept());
   HT_RETURN_IF_ERROR(RunStep());
-  HT_RETURN_IF_ERROR(backend_.CopyToHost(slot + layout_.state,
-                                         static_cast<char*>(io_->data()) + layout_.state,
-                                         layout_.end - layout_.state));
-  for (const size_t i : written_indices_) variables_[i]->DeviceWrote(*masters_[i]);
-  for (Kept& kept : kept_) {
-    if (kept.written_by_update) kept.copy->version = variables_[kept.variable]->version();
+  return backend_.CopyToHost(slot + layout_.state, static_cast<char*>(io_->data()) + layout_.state,
+                             layout_.end - layout_.state);
+}
+
+void DeviceExecutable::Abandon() {
+  // The next step takes the same slot, which copies may still read.
+  backend_.Synchronize().IgnoreError();
+  for (const size_t i : written_indices_) {
+    if (variables_[i]->host_is_newest()) masters_[i]->version = 0;
   }
-  return ring_->Commit(outputs);
+  for (Kept& kept : kept_) kept.copy->version = 0;
+}
+
+absl::Status DeviceExecutable::FetchWritten() {
+  for (const size_t i : written_indices_) HT_RETURN_IF_ERROR(variables_[i]->FetchToHost());
+  return absl::OkStatus();
 }
 
 absl::Status DeviceExecutable::BringVariables(char* slot) {
@@ -273,15 +298,24 @@ absl::Status DeviceExecutable::DeriveKept() {
 
 absl::Status DeviceExecutable::RunStep() {
   if (!warm_ || profile_ != nullptr || !may_record_) {
+    HT_RETURN_IF_ERROR(Enqueue(backend_.stream(), /*one_by_one=*/true));
     warm_ = true;
-    return Enqueue(backend_.stream(), /*one_by_one=*/true);
+    return absl::OkStatus();
   }
-  if (step_graph_ == nullptr) {
-    HT_ASSIGN_OR_RETURN(step_graph_, backend_.Capture([this](void* stream) {
-      return Enqueue(stream, /*one_by_one=*/false);
-    }));
-  }
+  if (step_graph_ == nullptr) HT_RETURN_IF_ERROR(Record());
   return backend_.Launch(*step_graph_);
+}
+
+absl::Status DeviceExecutable::Record() {
+  const auto record = [this](void* stream) { return Enqueue(stream, /*one_by_one=*/false); };
+  auto recorded = backend_.Capture(record);
+  if (absl::IsResourceExhausted(recorded.status())) {
+    // The driver keeps graphs in memory of the device, which may all be in the allocator's cache.
+    HT_RETURN_IF_ERROR(backend_.ReleaseCached());
+    recorded = backend_.Capture(record);
+  }
+  HT_ASSIGN_OR_RETURN(step_graph_, std::move(recorded));
+  return absl::OkStatus();
 }
 
 absl::Status DeviceExecutable::Enqueue(void* stream, bool one_by_one) {

@@ -70,9 +70,16 @@ class DeviceExecutable : public Executable {
   absl::Status PlaceConstants();
   void Bind();
   void* Address(const passes::Slot& slot) const;
+  // Puts the step on the stream, between the copies from and to `slot`.
+  absl::Status PutStep(char* slot, const void* const* inputs, uint64_t run_count);
+  // After PutStep failed half-way.
+  void Abandon();
+  // Before a run that may end half-way: what the step writes, as the host can bring it again.
+  absl::Status FetchWritten();
   absl::Status BringVariables(char* slot);
   absl::Status DeriveKept();
   absl::Status RunStep();
+  absl::Status Record();
   // Puts all work of the step on `stream`.
   absl::Status Enqueue(void* stream, bool one_by_one);
   absl::Status CheckStep(const char* slot) const;

@@ -1,0 +1,176 @@
+// Steps that fail: with a fault of their data, and at any of the calls that put them on the device.
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "halftone/graph/runtime/executable.h"
+#include "halftone/kernels/device_backend.h"
+#include "halftone/tests/cuda_step/both_devices.h"
+
+#if defined(HALFTONE_CUDA_EMULATED)
+#include "halftone/tests/cuda_emulation/control.h"
+#endif
+
+namespace halftone::nn {
+namespace {
+
+using halftone::testing::Follows;
+using halftone::testing::RandomTensor;
+using halftone::testing::SameState;
+using halftone::testing::Train;
+
+#if defined(HALFTONE_CUDA_EMULATED)
+
+using emulation::Call;
+
+// Nothing of it can fault, so its variables are written in place where that is allowed.
+class Regression : public Graph {
+ public:
+  explicit Regression(std::optional<DType> low) : fc1_(5, 4), norm_(4), fc2_(4, 2) {
+    add_module("fc1", fc1_);
+    add_module("norm", norm_);
+    add_module("fc2", fc2_);
+    add_optimizer(optim::Adam(parameters(), {.lr = 1e-2}));
+    if (low) config.enable_amp(true, {.dtype = low});
+  }
+  Values build(const Values& in) override {
+    const Value pixels = unsqueeze(unsqueeze(fc1_(in[0]), 2), 3);
+    const Value loss = mse_loss(fc2_(flatten(relu(norm_(pixels)))), in[1]);
+    loss.backward();
+    return {loss};
+  }
+
+ private:
+  Linear fc1_;
+  BatchNorm2d norm_;
+  Linear fc2_;
+};
+
+std::vector<Tensor> Pairs(int step, int64_t n = 6) {
+  const auto seed = static_cast<uint64_t>(step);
+  return {RandomTensor(DType::kF32, {n, 5}, 10 + seed),
+          RandomTensor(DType::kF32, {n, 2}, 20 + seed)};
+}
+
+StateDict StateOf(Graph& graph) {
+  StateDict state = *graph.state_dict();
+  state.erase("run_count");
+  return state;
+}
+
+uint64_t CountOf(Call call) {
+  const emulation::Statistics statistics = emulation::GetStatistics();
+  return call == Call::kLaunch ? statistics.launches : statistics.library_calls;
+}
+
+// Which call fails, and in which dtype the step computes.
+struct AnyCall : ::testing::TestWithParam<std::tuple<Call, std::optional<DType>>> {
+  AnyCall() : options_(emulation::GetOptions()) {}
+  emulation::ScopedOptions options_;  // undoes what FailCall asked for
+};
+
+TEST_P(AnyCall, OfAFirstRunFailsAndNothingHasChanged) {
+  const auto [call, low] = GetParam();
+  // Two signatures: the state of the first run of the second is the device's.
+  Regression whole(low);
+  whole.to(Device::Cuda(0));
+  std::vector<StateDict> want;
+  std::vector<uint64_t> counts;
+  for (int step = 0; step < 4; ++step) {
+    emulation::ResetStatistics();
+    nn::Call(whole, Pairs(step, step < 3 ? 6 : 3));
+    counts.push_back(CountOf(call));
+    want.push_back(StateOf(whole));
+  }
+  for (const int failing : {0, 3}) {
+    const uint64_t count = counts[static_cast<size_t>(failing)];
+    ASSERT_GT(count, 0u);
+    for (uint64_t nth = 1; nth <= count; ++nth) {
+      SCOPED_TRACE(Concat("step ", failing, ", call ", nth, " of ", count));
+      Regression graph(low);
+      graph.to(Device::Cuda(0));
+      for (int step = 0; step < 4; ++step) {
+        const std::vector<Tensor> batch = Pairs(step, step < 3 ? 6 : 3);
+        if (step == failing) {
+          ASSERT_TRUE(graph.compile(batch).ok());
+          // Where it is does not matter for what follows.
+          const StateDict before = step == 0 ? StateOf(graph) : want[2];
+          emulation::FailCall(call, nth);
+          ASSERT_FALSE(graph(batch).ok());
+          ASSERT_TRUE(SameState(StateOf(graph), before, 0));
+        }
+        nn::Call(graph, batch);
+      }
+      ASSERT_TRUE(SameState(StateOf(graph), want[3], 0));
+    }
+  }
+}
+
+TEST_P(AnyCall, OfAFirstRunFailsAndTheNextIsNotRecorded) {
+  const auto [call, low] = GetParam();
+  Regression graph(low);
+  graph.to(Device::Cuda(0));
+  ASSERT_TRUE(graph.compile(Pairs(0)).ok());
+  emulation::FailCall(call, 1);
+  EXPECT_FALSE(graph(Pairs(0)).ok());
+  emulation::ResetStatistics();
+  nn::Call(graph, Pairs(0));
+  EXPECT_EQ(emulation::GetStatistics().graph_launches, 0u);
+  nn::Call(graph, Pairs(1));
+  EXPECT_EQ(emulation::GetStatistics().graph_launches, 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AnyCall,
+                         ::testing::Combine(::testing::Values(Call::kLaunch, Call::kLibrary),
+                                            ::testing::Values(std::nullopt, DType::kBF16)));
+
+TEST(CudaFailure, ARecordingThatFailsChangesNothing) {
+  const emulation::ScopedOptions options(emulation::GetOptions());
+  Regression graph({});
+  graph.to(Device::Cuda(0));
+  nn::Call(graph, Pairs(0));
+  const StateDict before = StateOf(graph);
+  emulation::FailCall(Call::kLaunch, 2);
+  EXPECT_FALSE(graph(Pairs(1)).ok());
+  EXPECT_TRUE(SameState(StateOf(graph), before, 0));
+  emulation::ResetStatistics();
+  nn::Call(graph, Pairs(1));
+  EXPECT_EQ(emulation::GetStatistics().graph_launches, 1u);
+}
+
+TEST(CudaFailure, ARecordingGetsTheMemoryThatTheCacheHolds) {
+  const emulation::ScopedOptions options(emulation::GetOptions());
+  kernels::DeviceBackend& backend = **kernels::OpenCuda(0);
+  constexpr size_t kBytes = size_t{64} << 20;
+  Regression graph({});
+  graph.to(Device::Cuda(0));
+  nn::Call(graph, Pairs(0));
+  ASSERT_TRUE(backend.Allocate(kBytes).ok());  // and is given back
+  ASSERT_GE(backend.memory_stats().cached_bytes, static_cast<int64_t>(kBytes));
+  emulation::ResetStatistics();
+  emulation::FailCall(Call::kInstantiateGraph, 1);
+  nn::Call(graph, Pairs(1));
+  EXPECT_EQ(emulation::GetStatistics().graph_launches, 1u);
+  EXPECT_LT(backend.memory_stats().cached_bytes, static_cast<int64_t>(kBytes));
+}
+
+// A thread whose current device is another one.
+TEST(CudaFailure, ASecondDeviceIsReachedFromAnyThread) {
+  emulation::Options two = emulation::GetOptions();
+  two.device_count = 2;
+  const emulation::ScopedOptions options(two);
+  const auto batch = [](int step) { return Pairs(step); };
+  Regression on_cpu({}), on_second({});
+  const auto want = Train(on_cpu, Device::Cpu(), 3, batch);
+  std::thread([&] {
+    const auto got = Train(on_second, Device::Cuda(1), 3, batch);
+    EXPECT_TRUE(Follows(got.losses, want.losses, 1e-4));
+  }).join();
+}
+
+#endif  // HALFTONE_CUDA_EMULATED
+
+}  // namespace
+}  // namespace halftone::nn
