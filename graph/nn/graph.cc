@@ -164,22 +164,25 @@ absl::Status Graph::Impl::Execute(Graph& graph, CompiledStep& step) {
     HT_RETURN_IF_ERROR(DumpState(graph, step));
     step.dump_dir.clear();
   }
+  const uint64_t before = run_count;
   const absl::Status ran = Launch(step);
-  if (!ran.ok()) {
-    if (step.training) NoteFailure();
-    return ran;
+  if (ran.ok()) return step.training ? CheckSkips() : absl::OkStatus();
+  if (run_count != before && step.training) {
+    // What earlier steps tell of the optimizers comes first.
+    Settle();
+    NoteFailure();
   }
-  return step.training ? CheckSkips() : absl::OkStatus();
+  return ran;
 }
 
 absl::Status Graph::Impl::Launch(CompiledStep& step) {
   runtime::Executable& executable = *step.executable;
   // Hidden outputs are written in the order of the steps; only one executable keeps it.
-  if (under_way != &executable) Settle();
+  if (under_way != &step) Settle();
   HT_RETURN_IF_ERROR(std::exchange(late_error, absl::OkStatus()));
-  HT_RETURN_IF_ERROR(executable.Start(step.in.data(), step.out.data(), run_count++));
+  HT_RETURN_IF_ERROR(executable.Start(step.in.data(), step.out.data(), &run_count));
   if (!executable.writes_outputs_later()) return absl::OkStatus();
-  under_way = &executable;
+  under_way = &step;
   const std::shared_ptr<PendingWrite> pending = executable.WatchOutputs(step.buffers);
   for (Buffer* buffer : step.buffers) {
     if (buffer != nullptr) buffer->SetPending(pending);
@@ -189,9 +192,9 @@ absl::Status Graph::Impl::Launch(CompiledStep& step) {
 
 void Graph::Impl::Settle() {
   if (under_way == nullptr) return;
-  const absl::Status status = std::exchange(under_way, nullptr)->Finish();
-  if (status.ok()) return;
-  NoteFailure();
+  const CompiledStep& step = *std::exchange(under_way, nullptr);
+  const absl::Status status = step.executable->Finish();
+  if (step.training && step.executable->last_step_failed()) NoteFailure();
   if (late_error.ok()) late_error = status;
 }
 

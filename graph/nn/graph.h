@@ -118,7 +118,8 @@ class Graph {
   bool last_step_skipped() const;
   // The first parameter whose gradient was not finite in the last training step; "" if none.
   std::string first_nonfinite_param() const;
-  // Steps run, skipped and failed ones included.
+  // Steps run, skipped and failed ones included; not calls that only told the error of an earlier
+  // one.
   uint64_t run_count() const;
 
   // Text of the step as build() described it and after all passes, for the signature called or

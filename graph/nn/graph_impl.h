@@ -73,8 +73,8 @@ struct Graph::Impl {
   std::shared_ptr<runtime::Arena> arena = std::make_shared<runtime::Arena>();
   std::vector<std::unique_ptr<CompiledStep>> cache;  // most recently used first
   std::vector<std::string> notes;
-  // The executable whose outputs may still be under way; null: none.
-  runtime::Executable* under_way = nullptr;
+  // The step whose outputs may still be under way; null: none.
+  CompiledStep* under_way = nullptr;
   absl::Status late_error;  // of a step whose call had returned; for the next call to tell
 
   ~Impl() { Settle(); }
@@ -121,7 +121,7 @@ struct Graph::Impl {
   void Settle();
   // Waits, and forgets all but the `keep` steps used last.
   void DropSteps(size_t keep);
-  // A step did not count.
+  // The last training step did not count.
   void NoteFailure();
   // Variables and inputs, as files that halftone_run reads.
   absl::Status DumpState(Graph& graph, const CompiledStep& step);

@@ -209,9 +209,9 @@ void DeviceExecutable::Bind() {
 }
 
 absl::Status DeviceExecutable::Start(const void* const* inputs, void* const* outputs,
-                                     uint64_t run_count) {
+                                     uint64_t* run_count) {
   HT_ASSIGN_OR_RETURN(char* const slot, ring_->Begin());
-  absl::Status status = PutStep(slot, inputs, run_count);
+  absl::Status status = PutStep(slot, inputs, (*run_count)++);
   if (status.ok()) status = ring_->Commit(outputs);
   if (!status.ok()) {
     Abandon();

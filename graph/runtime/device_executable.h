@@ -32,8 +32,9 @@ class DeviceExecutable : public Executable {
                                                             std::shared_ptr<Arena> arena);
   ~DeviceExecutable() override;
 
-  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t run_count) override;
+  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count) override;
   absl::Status Finish() override { return ring_->Finish(); }
+  bool last_step_failed() const override { return ring_->last_failed(); }
   std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const> buffers) override {
     return ring_->Watch(buffers);
   }

@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Create(std::unique_ptr<i
 }
 
 absl::Status Executable::Run(const void* const* inputs, void* const* outputs, uint64_t run_count) {
-  HT_RETURN_IF_ERROR(Start(inputs, outputs, run_count));
+  HT_RETURN_IF_ERROR(Start(inputs, outputs, &run_count));
   return Finish();
 }
 

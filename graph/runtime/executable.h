@@ -47,12 +47,15 @@ class Executable {
   // The halves of Run. After Start the inputs may change; outputs are written by Finish at the
   // latest, which gives the first error of the steps since the last one. On the host Start is the
   // whole; on an accelerator it waits only for a step several calls back, and the error of an
-  // earlier step may be what it returns (the new step is then not started).
+  // earlier step may be what it returns (the new step is then not started). `*run_count` is the
+  // step's, and one more once the step is started, whatever becomes of it.
   virtual absl::Status Start(const void* const* inputs, void* const* outputs,
-                             uint64_t run_count) = 0;
+                             uint64_t* run_count) = 0;
   virtual absl::Status Finish() = 0;
-  // The outputs of the last Start that are still to come, for Buffer::SetPending: null on the host.
-  // `buffers` own the memory that Start was given, null where nobody waits by it.
+  // After Finish: whether the last step that Start returned OK for failed.
+  virtual bool last_step_failed() const = 0;
+  // The outputs of the last Start, for Buffer::SetPending. Null if none are still to come, as on
+  // the host. `buffers` own the memory that Start was given, null where nobody waits by it.
   virtual std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const> buffers) = 0;
   virtual bool writes_outputs_later() const = 0;
 

@@ -101,7 +101,7 @@ absl::Status HostExecutable::RunKernels(uint64_t run_count) {
 }
 
 absl::Status HostExecutable::Start(const void* const* inputs, void* const* outputs,
-                                   uint64_t run_count) {
+                                   uint64_t* run_count) {
   UseNumThreads();
   HT_RETURN_IF_ERROR(FetchVariables());
   // Another executable of the graph may have made the arena grow.
@@ -113,7 +113,7 @@ absl::Status HostExecutable::Start(const void* const* inputs, void* const* outpu
   for (const Patch& patch : output_patches_) {
     output_table_[patch.table_index] = outputs[patch.argument];
   }
-  HT_RETURN_IF_ERROR(RunKernels(run_count));
+  HT_RETURN_IF_ERROR(RunKernels((*run_count)++));
 
   for (const passes::OutputCopy& copy : plan_.output_copies) {
     if (copy.from.bytes == 0) continue;

@@ -18,8 +18,9 @@ class HostExecutable : public Executable {
                                                             VariableStore& store,
                                                             std::shared_ptr<Arena> arena);
 
-  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t run_count) override;
+  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count) override;
   absl::Status Finish() override { return absl::OkStatus(); }
+  bool last_step_failed() const override { return false; }
   std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const>) override { return nullptr; }
   bool writes_outputs_later() const override { return false; }
 

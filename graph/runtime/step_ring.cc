@@ -98,7 +98,13 @@ void StepRing::Deliver(Slot& slot, absl::Status status) {
     slot.to[i] = nullptr;
     slot.buffers[i] = nullptr;
   }
+  last_failed_ = !status.ok();
   if (error_.ok()) error_ = std::move(status);
+}
+
+bool StepRing::last_failed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_failed_;
 }
 
 absl::Status StepRing::TakeError() {

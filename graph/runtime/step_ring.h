@@ -46,7 +46,9 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
   std::shared_ptr<PendingWrite> Watch(absl::Span<Buffer* const> buffers);
   // Waits for all steps and delivers. The first error since the last call of Finish or Begin.
   absl::Status Finish();
-  // The same, for good: the check is not called any more, and outputs that outlive the
+  // Whether the last step that has delivered failed.
+  bool last_failed() const;
+  // The same as Finish, for good: the check is not called any more, and outputs that outlive the
   // graph keep neither page-locked memory nor events. No step may follow.
   void Close();
 
@@ -73,12 +75,13 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
 
   kernels::DeviceBackend* backend_ = nullptr;
   std::vector<Output> outputs_;
-  std::mutex mutex_;  // over what follows
+  mutable std::mutex mutex_;  // over what follows
   std::unique_ptr<kernels::DeviceMemory> memory_;
   Check check_;
   std::array<Slot, kSlots> slots_;
   uint64_t committed_ = 0, delivered_ = 0;
   absl::Status error_;
+  bool last_failed_ = false;
 };
 
 }  // namespace halftone::runtime

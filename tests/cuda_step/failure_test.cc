@@ -21,6 +21,118 @@ using halftone::testing::RandomTensor;
 using halftone::testing::SameState;
 using halftone::testing::Train;
 
+// Logits and labels, of which 3 is none.
+std::vector<Tensor> Labelled(int step, double label = 1) {
+  const Tensor x = RandomTensor(DType::kF32, {4, 6}, 50 + static_cast<uint64_t>(step));
+  return {x, Tensor::Full(DType::kI64, {4}, label)};
+}
+constexpr double kBadLabel = 3;
+
+// A classifier with dropout, which shows the run count.
+class Classifier : public Graph {
+ public:
+  Classifier() : fc_(6, 3) {
+    add_module("fc", fc_);
+    add_optimizer(optim::SGD(parameters(), {.lr = 0.1}));
+  }
+  Values build(const Values& in) override {
+    const Value loss = cross_entropy(fc_(in[0]), in[1]);
+    loss.backward();
+    return {loss, dropout(in[0], 0.5)};
+  }
+
+ private:
+  Linear fc_;
+};
+
+TEST(CudaFailure, TheLastStepCountsNotTheOneThatFailedBefore) {
+  Classifier graph;
+  graph.to(Device::Cuda(0));
+  Call(graph, Labelled(0));
+  Call(graph, Labelled(1, kBadLabel));
+  Call(graph, Labelled(2));
+  EXPECT_FALSE(graph.last_step_skipped());
+  EXPECT_FALSE(graph.synchronize().ok());
+  EXPECT_FALSE(graph.last_step_skipped());
+  Call(graph, Labelled(3));
+  Call(graph, Labelled(4, kBadLabel));
+  EXPECT_TRUE(graph.last_step_skipped());
+  EXPECT_FALSE(graph.synchronize().ok());
+  EXPECT_TRUE(graph.last_step_skipped());
+}
+
+TEST(CudaFailure, ACallThatTellsAnEarlierErrorIsNoStep) {
+  Classifier graph;
+  graph.to(Device::Cuda(0));
+  Call(graph, Labelled(0));
+  const std::vector<Tensor> bad = Call(graph, Labelled(1, kBadLabel));
+  const std::vector<Tensor> good = Call(graph, Labelled(2));
+  good[0].item();
+  EXPECT_EQ(graph(Labelled(3)).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_FALSE(graph.last_step_skipped());
+}
+
+TEST(CudaFailure, AnEvaluationThatFailsSkipsNoTrainingStep) {
+  Classifier graph;
+  graph.to(Device::Cuda(0));
+  Call(graph, Labelled(0));
+  graph.eval();
+  Call(graph, Labelled(1, kBadLabel));
+  EXPECT_FALSE(graph.last_step_skipped());
+  EXPECT_FALSE(graph.synchronize().ok());
+  EXPECT_FALSE(graph.last_step_skipped());
+}
+
+TEST(CudaFailure, DropoutMasksAreTheCpusAfterAFault) {
+  Classifier on_cpu, on_cuda;
+  on_cuda.to(Device::Cuda(0));
+  for (int step = 0; step < 5; ++step) {
+    const std::vector<Tensor> bad = Labelled(step, kBadLabel);
+    const std::vector<Tensor> good = Labelled(step);
+    EXPECT_FALSE(on_cpu(bad).ok());
+    Call(on_cuda, bad)[0].item();
+    EXPECT_FALSE(on_cuda(good).ok());  // tells of the one before
+    EXPECT_EQ(on_cuda.run_count(), on_cpu.run_count());
+    EXPECT_TRUE(BitEqual(Call(on_cuda, good)[1], Call(on_cpu, good)[1])) << "step " << step;
+  }
+}
+
+TEST(CudaFailure, OtherThreadsReadWhileStepsGoOn) {
+  Classifier graph;
+  graph.to(Device::Cuda(0));
+  std::mutex mutex;
+  std::deque<Tensor> outputs;
+  std::atomic<bool> ended = false;
+  std::vector<double> read;
+  std::thread reader([&] {
+    while (true) {
+      const bool is_last = ended;
+      Tensor next;
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (outputs.empty() && is_last) return;
+        if (!outputs.empty()) {
+          next = std::move(outputs.front());
+          outputs.pop_front();
+        }
+      }
+      if (next.defined()) read.push_back(next.item());
+      std::this_thread::yield();
+    }
+  });
+  Classifier on_cpu;
+  std::vector<double> want;
+  for (int step = 0; step < 40; ++step) {
+    Tensor loss = Call(graph, Labelled(step))[0];
+    want.push_back(Call(on_cpu, Labelled(step))[0].item());
+    const std::lock_guard<std::mutex> lock(mutex);
+    outputs.push_back(std::move(loss));
+  }
+  ended = true;
+  reader.join();
+  EXPECT_TRUE(Follows(read, want, 1e-4));
+}
+
 #if defined(HALFTONE_CUDA_EMULATED)
 
 using emulation::Call;
