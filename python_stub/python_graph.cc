@@ -129,6 +129,9 @@ py::object PythonGraph::Call(const py::args& inputs) {
     Raise(
         FailedPrecondition("graph @", name(), ": build() changed the mode or device of its graph"));
   }
+  // The arrays are copies, so they are waited for in any case: an error of this step is this
+  // call's.
+  if (!outputs->empty()) Check(synchronize());
   return Unflatten(forms_.at(signature), *outputs);
 }
 

@@ -319,6 +319,24 @@ def test_labels_out_of_range() -> None:
     np.testing.assert_array_equal(graph.state_dict()["fc1.weight"], before)
 
 
+def test_the_call_of_a_step_that_fails_on_a_device_raises() -> None:
+    graph = Mlp()
+    graph.to("cuda")
+    x, y = batch()
+    try:
+        graph(x, y)
+    except (NotImplementedError, RuntimeError, ValueError) as absent:
+        assert str(absent).startswith("device cuda:0: ")
+        pytest.skip(str(absent))
+    before = graph.state_dict()["fc1.weight"]
+    for _ in range(2):  # launched one by one, and recorded
+        with pytest.raises(IndexError, match="models.py:.*7"):
+            graph(x, np.full_like(y, 7))
+        np.testing.assert_array_equal(graph.state_dict()["fc1.weight"], before)
+    graph(x, y)
+    assert not graph.last_step_skipped()
+
+
 def test_devices_and_files_that_do_not_exist() -> None:
     graph = Mlp()
     with pytest.raises(ValueError, match='device is "tpu"; expected cpu, reference, cuda or cuda:0..999'):
