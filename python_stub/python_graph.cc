@@ -68,7 +68,10 @@ py::object Unflatten(const OutputForm& form, const std::vector<Tensor>& tensors)
 class Busy {
  public:
   explicit Busy(bool* flag) : flag_(flag) {
-    if (*flag) Raise(FailedPrecondition("a graph was called inside its own build()"));
+    if (*flag) {
+      Raise(FailedPrecondition(
+          "a graph was called inside its own build(), or by another thread during a call"));
+    }
     *flag = true;
   }
   ~Busy() { *flag_ = false; }
@@ -130,7 +133,11 @@ py::object PythonGraph::Call(const py::args& inputs) {
         FailedPrecondition("graph @", name(), ": build() changed the mode or device of its graph"));
   }
   // The arrays are copies, so they are waited for in any case: an error of this step is this
-  // call's.
+  // call's. Other threads of Python run meanwhile; reading an output is safe whatever they do.
+  {
+    const py::gil_scoped_release release;
+    for (const Tensor& output : *outputs) (void)output.raw();
+  }
   if (!outputs->empty()) Check(synchronize());
   return Unflatten(forms_.at(signature), *outputs);
 }

@@ -1,6 +1,9 @@
 """Mistakes: the exception, its text, and that nothing crashes."""
 import copy
 import gc
+import os
+import subprocess
+import sys
 import weakref
 from typing import Any
 
@@ -335,6 +338,53 @@ def test_the_call_of_a_step_that_fails_on_a_device_raises() -> None:
         np.testing.assert_array_equal(graph.state_dict()["fc1.weight"], before)
     graph(x, y)
     assert not graph.last_step_skipped()
+
+
+WAITING = """
+import sys, threading, time
+import numpy as np
+from halftone import nn
+
+class Square(nn.Graph):
+    def build(self, x: nn.Value) -> nn.Value:
+        return nn.matmul(x, x)
+
+graph = Square()
+graph.to("cuda")
+x = np.ones((200, 200), np.float32)
+try:
+    graph(x)
+except (NotImplementedError, RuntimeError, ValueError) as absent:
+    print("absent", absent)
+    sys.exit()
+ticks, stop = 0, False
+
+def count() -> None:
+    global ticks
+    while not stop:
+        ticks += 1
+        time.sleep(0)
+
+sys.setswitchinterval(1000)  # a thread gives way where it says so only
+other = threading.Thread(target=count)
+other.start()
+before = ticks
+graph(x)
+print(ticks - before)
+stop = True
+other.join()
+"""
+
+
+def test_other_threads_run_while_a_call_waits_for_the_device() -> None:
+    environment = {**os.environ, "HALFTONE_EMULATION_LAZY": "1"}  # of an emulated device: work takes time
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    if done.stdout.startswith("absent"):
+        pytest.skip(done.stdout)
+    assert int(done.stdout) > 0
 
 
 def test_devices_and_files_that_do_not_exist() -> None:
