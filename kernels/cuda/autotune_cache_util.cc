@@ -15,7 +15,8 @@
 namespace halftone::cuda {
 namespace {
 
-constexpr const char* kHeader = "halftone-autotune 1";
+// Version 1 had cuDNN's engines without their settings.
+constexpr const char* kHeader = "halftone-autotune 2";
 constexpr int kTries = 100;
 constexpr const char* kHexDigits = "0123456789abcdef";
 

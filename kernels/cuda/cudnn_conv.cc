@@ -22,7 +22,7 @@ using cuda::CudnnConv;
 using cuda::CudnnPlan;
 using cuda::CudnnTensor;
 
-constexpr size_t kTriedPlans = 6;
+constexpr size_t kTriedPlans = 10;
 
 cudnnDataType_t CudnnDType(DType dtype) {
   return dtype == DType::kF16    ? CUDNN_DATA_HALF

@@ -70,9 +70,12 @@ class CudnnDescriptor {
   absl::StatusOr<CudnnDescriptor> GetDescriptor(cudnnBackendAttributeName_t name,
                                                 cudnnBackendDescriptorType_t type,
                                                 const std::string& what) const;
+  // `at_most`: how many to make room for; 0 asks the library how many there are, which of knob
+  // choices says 0 however many there are.
   absl::StatusOr<std::vector<CudnnDescriptor>> GetDescriptors(cudnnBackendAttributeName_t name,
                                                               cudnnBackendDescriptorType_t type,
-                                                              const std::string& what) const;
+                                                              const std::string& what,
+                                                              int64_t at_most = 0) const;
 
  private:
   void Keep(cudnnStatus_t status, const char* call, const std::string& detail);

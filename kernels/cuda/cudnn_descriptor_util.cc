@@ -101,10 +101,12 @@ absl::StatusOr<CudnnDescriptor> CudnnDescriptor::GetDescriptor(cudnnBackendAttri
 }
 
 absl::StatusOr<std::vector<CudnnDescriptor>> CudnnDescriptor::GetDescriptors(
-    cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
-    const std::string& what) const {
-  HT_ASSIGN_OR_RETURN(const int64_t count,
-                      GetInto(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr));
+    cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type, const std::string& what,
+    int64_t at_most) const {
+  int64_t count = at_most;
+  if (count == 0) {
+    HT_ASSIGN_OR_RETURN(count, GetInto(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr));
+  }
   std::vector<CudnnDescriptor> results;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (int64_t i = 0; i < count; ++i) {

@@ -3,7 +3,8 @@
 //
 // Refused:
 //  1. NONDETERMINISTIC engines, unless HALFTONE_NONDETERMINISTIC=1.
-//  2. Engines that narrow their inputs (f32 as TF32 on tensor cores) or sum in less than f32.
+//  2. Engines that narrow their inputs (f32 as TF32 on tensor cores, unless that is exact; or to 16
+//     bit) or sum in less than f32.
 //  3. Winograd and FFT for 16-bit operands: they transform in the operands' type.
 //  4. Plans whose workspace is over kCudnnWorkspaceLimit.
 #pragma once
@@ -18,6 +19,8 @@
 namespace halftone::cuda {
 
 inline constexpr int64_t kCudnnWorkspaceLimit = int64_t{256} << 20;
+// Settings of one engine beside one another: heuristics name up to dozens.
+inline constexpr size_t kCudnnPlansOfAnEngine = 4;
 
 // Points 1 to 3: OK, or Unimplemented with the reason.
 absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>& notes,
@@ -44,7 +47,8 @@ struct CudnnPlan {
 };
 
 // Plans that are not refused, in the order of the heuristics (mode A, then fallback); at most
-// `limit`. Unimplemented, with the reasons of the first refusals, if there is none.
+// `limit`, and kCudnnPlansOfAnEngine of an engine. Unimplemented, with the reasons of the first
+// refusals, if there is none.
 absl::StatusOr<std::vector<CudnnPlan>> FindCudnnPlans(
     const std::shared_ptr<const CudnnGraph>& graph, const CudnnTarget& target, size_t limit);
 

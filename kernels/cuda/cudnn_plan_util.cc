@@ -16,9 +16,10 @@ bool AllowsNondeterminism() {
 absl::StatusOr<CudnnChoice> ChoiceOf(const CudnnDescriptor& config, const CudnnDescriptor& engine) {
   CudnnChoice choice;
   HT_ASSIGN_OR_RETURN(choice.engine, engine.GetInt(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-  HT_ASSIGN_OR_RETURN(const std::vector<CudnnDescriptor> knobs,
-                      config.GetDescriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                            CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "knob choice"));
+  HT_ASSIGN_OR_RETURN(
+      const std::vector<CudnnDescriptor> knobs,
+      config.GetDescriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                            "knob choice", CUDNN_KNOB_TYPE_COUNTS));
   for (const CudnnDescriptor& knob : knobs) {
     HT_ASSIGN_OR_RETURN(
         const std::vector<cudnnBackendKnobType_t> type,
@@ -30,12 +31,15 @@ absl::StatusOr<CudnnChoice> ChoiceOf(const CudnnDescriptor& config, const CudnnD
   return choice;
 }
 
+absl::StatusOr<CudnnDescriptor> EngineOf(const CudnnDescriptor& config) {
+  return config.GetDescriptor(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+                              "engine");
+}
+
 // `config` is finalized.
 absl::StatusOr<CudnnPlan> BuildPlan(const std::shared_ptr<const CudnnGraph>& graph,
                                     const CudnnTarget& target, CudnnDescriptor config) {
-  HT_ASSIGN_OR_RETURN(
-      const CudnnDescriptor engine,
-      config.GetDescriptor(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine"));
+  HT_ASSIGN_OR_RETURN(const CudnnDescriptor engine, EngineOf(config));
   HT_ASSIGN_OR_RETURN(const std::vector<cudnnBackendNumericalNote_t> notes,
                       engine.Get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                                               CUDNN_TYPE_NUMERICAL_NOTE));
@@ -74,6 +78,21 @@ absl::StatusOr<std::vector<CudnnDescriptor>> Heuristic(const CudnnGraph& graph,
                                   "engine configuration");
 }
 
+// Whether `plans` has the same already, or as many of its engine as there may be. Said before
+// anything is built.
+bool IsNeedless(const CudnnDescriptor& config, const std::vector<CudnnPlan>& plans) {
+  const absl::StatusOr<CudnnDescriptor> engine = EngineOf(config);
+  if (!engine.ok()) return false;  // BuildPlan says why
+  const absl::StatusOr<CudnnChoice> choice = ChoiceOf(config, *engine);
+  if (!choice.ok()) return false;
+  size_t of_engine = 0;
+  for (const CudnnPlan& plan : plans) {
+    if (plan.choice == *choice) return true;
+    if (plan.choice.engine == choice->engine) ++of_engine;
+  }
+  return of_engine >= kCudnnPlansOfAnEngine;
+}
+
 // A whole number at the front of `text`, taken off it.
 bool TakeNumber(std::string_view& text, int64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -99,8 +118,7 @@ absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>&
         if (!AllowsNondeterminism()) return Unimplemented("not deterministic");
         break;
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        if (!conv.tf32_is_exact) return Unimplemented("narrows its inputs");
-        break;
+        return Unimplemented("narrows its inputs");
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
         return Unimplemented("sums in less than f32");
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
@@ -158,13 +176,13 @@ absl::StatusOr<std::vector<CudnnPlan>> FindCudnnPlans(
     }
     for (CudnnDescriptor& config : *configs) {
       if (plans.size() == limit) return plans;
+      if (IsNeedless(config, plans)) continue;
       absl::StatusOr<CudnnPlan> plan = BuildPlan(graph, target, std::move(config));
       if (!plan.ok()) {
         refuse(name, plan.status());
         continue;
       }
-      const auto same = [&plan](const CudnnPlan& p) { return p.choice == plan->choice; };
-      if (std::none_of(plans.begin(), plans.end(), same)) plans.push_back(*std::move(plan));
+      plans.push_back(*std::move(plan));
     }
   }
   if (plans.empty()) return Unimplemented("cuDNN has no engine for these operands", reasons);

@@ -57,7 +57,7 @@ TEST(AutotuneCacheTest, PassesOverDamagedLines) {
     cache.Store("second", "value two");
   }
   const std::string good = Bytes(path);
-  ASSERT_THAT(good, StartsWith("halftone-autotune 1\n"));
+  ASSERT_THAT(good, StartsWith("halftone-autotune 2\n"));
   const size_t header_end = good.find('\n');
   // Whichever byte is damaged, the values that are found are those that were stored.
   for (size_t i = 0; i < good.size(); ++i) {

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "halftone/graph/ops/window_util.h"
 #include "halftone/kernels/cuda/cudnn_conv_run.h"
 #include "halftone/tests/cuda/cudnn_graphs.h"
@@ -21,7 +25,9 @@ using cuda::CudnnConv;
 using cuda::CudnnGraph;
 using cuda::CudnnPlan;
 using cuda::CudnnTensor;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const cuda::CudnnTarget kTarget{nullptr, &TestDevice()};
 
@@ -108,6 +114,11 @@ TEST(CudnnPlanTest, RefusalsOfEngines) {
   EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_DATA_FLOAT),
             "f32 on tensor cores is TF32");
   EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_DATA_HALF), "");
+  CudnnConv exact = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
+  exact.tf32_is_exact = true;
+  EXPECT_TRUE(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, exact).ok());
+  EXPECT_EQ(Message(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, exact)),
+            "narrows its inputs");
   for (const auto note : {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD}) {
     EXPECT_EQ(refusal(note, CUDNN_DATA_BFLOAT16), "transforms in 16 bit");
     EXPECT_EQ(refusal(note, CUDNN_DATA_FLOAT), "");
@@ -150,28 +161,49 @@ TEST(CudnnPlanTest, Tf32WhereItIsExact) {
   CudnnConv conv = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
   const size_t without = Find(conv)->size();
   conv.tf32_is_exact = true;
-  EXPECT_GT(Find(conv)->size(), without);
+  const auto with = Find(conv);
+  ASSERT_TRUE(with.ok()) << Message(with.status());
+  EXPECT_GT(with->size(), without);
+  for (const CudnnPlan& plan : *with) {
+    EXPECT_THAT(NotesOf(plan), Not(Contains(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)));
+  }
 }
 
+// What the cache keeps of a plan makes the same plan again: several settings of one engine, told
+// apart by their workspaces.
 TEST(CudnnPlanTest, LimitAndRebuilding) {
-  const CudnnConv conv = SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF);
-  const auto graph = CudnnGraph::Make(conv, kTarget);
-  ASSERT_TRUE(graph.ok());
-  ASSERT_EQ(cuda::FindCudnnPlans(*graph, kTarget, 1)->size(), 1U);
-  const auto plans = Find(conv);
-  ASSERT_TRUE(plans.ok());
-  for (const CudnnPlan& plan : *plans) {
-    const auto parsed = CudnnChoice::Parse(plan.choice.ToString());
-    ASSERT_TRUE(parsed.ok()) << plan.choice.ToString();
-    EXPECT_EQ(*parsed, plan.choice);
-    const auto again = cuda::RebuildCudnnPlan(*graph, kTarget, *parsed);
-    ASSERT_TRUE(again.ok()) << Message(again.status());
-    EXPECT_EQ(again->choice, plan.choice);
-    EXPECT_EQ(again->workspace_bytes, plan.workspace_bytes);
+  const ir::Attributes attrs = {{"stride", ops::Ints{1, 1}},
+                                {"padding", ops::Ints{1, 1}},
+                                {"dilation", ops::Ints{1, 1}},
+                                {"groups", int64_t{1}}};
+  const ops::ConvGeometry larger = ops::ConvGeometryOf(attrs, {64, 32, 28, 28}, {64, 32, 3, 3});
+  for (const CudnnConv& conv : {SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF),
+                                ConvOf(larger, ConvProduct::kGradWeight, CUDNN_DATA_HALF)}) {
+    const auto graph = CudnnGraph::Make(conv, kTarget);
+    ASSERT_TRUE(graph.ok());
+    ASSERT_EQ(cuda::FindCudnnPlans(*graph, kTarget, 1)->size(), 1U);
+    const auto plans = Find(conv);
+    ASSERT_TRUE(plans.ok());
+    std::map<int64_t, std::set<int64_t>> workspaces_of;  // by engine
+    std::map<int64_t, size_t> plans_of;
+    for (const CudnnPlan& plan : *plans) {
+      const auto parsed = CudnnChoice::Parse(plan.choice.ToString());
+      ASSERT_TRUE(parsed.ok()) << plan.choice.ToString();
+      EXPECT_EQ(*parsed, plan.choice);
+      const auto again = cuda::RebuildCudnnPlan(*graph, kTarget, *parsed);
+      ASSERT_TRUE(again.ok()) << Message(again.status());
+      EXPECT_EQ(again->choice, plan.choice);
+      EXPECT_EQ(again->workspace_bytes, plan.workspace_bytes) << plan.choice.ToString();
+      workspaces_of[plan.choice.engine].insert(plan.workspace_bytes);
+      EXPECT_LE(++plans_of[plan.choice.engine], cuda::kCudnnPlansOfAnEngine);
+    }
+    EXPECT_TRUE(std::any_of(workspaces_of.begin(), workspaces_of.end(), [](const auto& of_engine) {
+      return of_engine.second.size() > 1;
+    })) << conv.ToString();
+    EXPECT_FALSE(cuda::RebuildCudnnPlan(*graph, kTarget, {99999, {}}).ok());
+    EXPECT_FALSE(
+        cuda::RebuildCudnnPlan(*graph, kTarget, {0, {{CUDNN_KNOB_TYPE_TILE_SIZE, 99}}}).ok());
   }
-  EXPECT_FALSE(cuda::RebuildCudnnPlan(*graph, kTarget, {99999, {}}).ok());
-  EXPECT_FALSE(
-      cuda::RebuildCudnnPlan(*graph, kTarget, {0, {{CUDNN_KNOB_TYPE_TILE_SIZE, 99}}}).ok());
 }
 
 TEST(CudnnPlanTest, ChoicesFromElsewhere) {

@@ -223,7 +223,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
   static const Attribute none{};
   const auto found = d.attributes.find(name);
   const Attribute& attribute = found == d.attributes.end() ? none : found->second;
-  if (count != nullptr) *count = attribute.count;
+  // The library does not say how many knob choices there are unless it has somewhere to put them.
+  const bool counts = requested > 0 || name != CUDNN_ATTR_ENGINECFG_KNOB_CHOICES;
+  if (count != nullptr) *count = counts ? attribute.count : 0;
   const int64_t copied = std::min(requested, attribute.count);
   if (copied > 0 && values == nullptr) {
     return Refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, what + " read into null");

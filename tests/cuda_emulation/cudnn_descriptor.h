@@ -133,12 +133,13 @@ bool ProductOf(cudnnBackendDescriptorType_t type, Product& product);
 size_t SizeOf(cudnnDataType_t dtype);  // 0: not a type that is emulated
 
 // The emulated engines, by global index. cudnn_engines.cc
-inline constexpr int64_t kEngineCount = 6;
+inline constexpr int64_t kEngineCount = 7;
 struct Engine {
   bool supported = false;
   std::vector<cudnnBackendNumericalNote_t> notes;
   int64_t workspace_bytes = 0;
-  int64_t tile_limit = 0;  // values of CUDNN_KNOB_TYPE_TILE_SIZE; 0: has no such knob
+  int64_t workspace_bytes_of_tile = 0;  // as often more as the knob's value says
+  int64_t tile_limit = 0;               // values of CUDNN_KNOB_TYPE_TILE_SIZE; 0: has no such knob
 };
 Engine EngineFor(int64_t index, const Convolution& conv);
 // Configurations in the order of a heuristic's mode.

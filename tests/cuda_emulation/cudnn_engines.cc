@@ -72,17 +72,18 @@ Engine EngineFor(int64_t index, const Convolution& conv) {
   switch (index) {
     case 0:
       break;
-    case 1:  // with a workspace and a knob
+    case 1:  // with a knob, on which its workspace depends
       if (low) engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
       engine.workspace_bytes = 5000;
-      engine.tile_limit = 4;
+      engine.workspace_bytes_of_tile = 1000;
+      engine.tile_limit = 6;
       break;
     case 2:
       engine.notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
       break;
     case 3:  // TF32
       engine.supported = engine.supported && !low;
-      engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
+      engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
       break;
     case 4:
       engine.workspace_bytes = int64_t{1} << 30;
@@ -92,6 +93,10 @@ Engine EngineFor(int64_t index, const Convolution& conv) {
       engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
                       CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION};
       break;
+    case 6:  // f32 operands as 16 bit
+      engine.supported = engine.supported && !low;
+      engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
+      break;
     default:
       engine.supported = false;
   }
@@ -100,14 +105,17 @@ Engine EngineFor(int64_t index, const Convolution& conv) {
 
 std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, const Convolution& conv,
                                      cudnnBackendHeurMode_t mode) {
-  std::vector<int64_t> order = {2, 5, 4, 3, 1};
+  std::vector<int64_t> order = {2, 5, 4, 6, 3, 1};
   if (mode == CUDNN_HEUR_MODE_FALLBACK) order = {2, 0};
   const bool unnamed = conv.w.dtype != conv.x.dtype;
   std::vector<DescriptorPtr> configs;
   for (const int64_t index : order) {
     const Engine engine = EngineFor(index, conv);
     if (!engine.supported || unnamed) continue;
-    configs.push_back(Configuration(graph, index, engine.tile_limit > 0 ? 2 : -1));
+    if (engine.tile_limit == 0) configs.push_back(Configuration(graph, index, -1));
+    for (int64_t tile = engine.tile_limit - 1; tile >= 0; --tile) {
+      configs.push_back(Configuration(graph, index, tile));
+    }
   }
   return configs;
 }

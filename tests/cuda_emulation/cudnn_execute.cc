@@ -107,9 +107,10 @@ void Run(const Convolution& v, const Engine& engine, const Pointers& p) {
   const auto has = [&engine](cudnnBackendNumericalNote_t note) {
     return std::count(engine.notes.begin(), engine.notes.end(), note) > 0;
   };
-  const bool tf32 = has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  const bool tf32 = v.x.dtype == CUDNN_DATA_FLOAT && has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   // Whoever ran one of these has not read its notes.
   const bool wrong = has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) ||
+                     has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) ||
                      has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   std::vector<float> sums, x, w, y;
   const Operand& result = v.product == Product::kForward     ? v.y
@@ -187,13 +188,14 @@ cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descri
     if (status != CUDNN_STATUS_SUCCESS) return status;
   }
   void* const workspace = pack.Value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
-  if (how.workspace_bytes > 0 && !IsDeviceMemory(workspace, how.workspace_bytes)) {
+  const auto workspace_bytes = plan.Value<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
+  if (workspace_bytes > 0 && !IsDeviceMemory(workspace, workspace_bytes)) {
     return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a workspace of " +
-                                              std::to_string(how.workspace_bytes) +
+                                              std::to_string(workspace_bytes) +
                                               " bytes is needed, at " + DescribePointer(workspace));
   }
-  const cudaError_t error = StreamWork(handle.stream, [conv, how, p, workspace] {
-    if (how.workspace_bytes > 0) std::memset(workspace, 0xA5, how.workspace_bytes);
+  const cudaError_t error = StreamWork(handle.stream, [conv, how, p, workspace, workspace_bytes] {
+    if (workspace_bytes > 0) std::memset(workspace, 0xA5, workspace_bytes);
     Run(conv, how, p);
   });
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS

@@ -222,8 +222,12 @@ cudnnStatus_t FinalizePlan(Descriptor& d) {
   Convolution conv;
   ReadGraph(*engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), conv);
   const Engine of = EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1), conv);
-  d.Put(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
-        std::vector<int64_t>{of.workspace_bytes});
+  int64_t bytes = of.workspace_bytes;
+  for (const DescriptorPtr& knob : config->References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+    bytes +=
+        of.workspace_bytes_of_tile * knob->Value<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
+  }
+  d.Put(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, std::vector<int64_t>{bytes});
   return CUDNN_STATUS_SUCCESS;
 }
 
