@@ -173,6 +173,9 @@ TEST(CublasLtPlanTest, RunsInACapturedGraph) {
   cudaStream_t stream = nullptr;
   CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   state.stream = stream;
+  // The first run loads the code, which a capture may not.
+  (*kernel)->Run({inputs, outputs, workspace.data(), &state, /*fault_id=*/1});
+  CheckCuda(cudaStreamSynchronize(stream));
   CheckCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   (*kernel)->Run({inputs, outputs, workspace.data(), &state, /*fault_id=*/1});
   cudaGraph_t captured = nullptr;
