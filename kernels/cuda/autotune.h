@@ -14,10 +14,13 @@ namespace halftone::cuda {
 // devices of one kind surely run the same kernels.
 bool AutotuneEnabled();
 
-// The index of the fastest of `count` candidates (count >= 1) by the least of several measurements
-// with events. `run` puts one execution of a candidate on the stream; a candidate that fails is
-// passed over. Allocates a stream and waits for it: for use when a kernel is made, never in Launch.
-// Errors: Internal if no candidate runs; those of the CUDA runtime.
+// The index of the fastest of `count` candidates (count >= 1). `run` puts one execution of a
+// candidate on the stream; a candidate that fails is passed over. Each is run once, which of one
+// candidate is all; then each is recorded and replayed, as in a step, so that the host's time does
+// not count, and the least of several times taken, the candidates in turn, so that the device's
+// clocks favour none. Allocates a stream and waits for it: for use when a kernel is made, never in
+// Launch. Errors: if no candidate runs, ResourceExhausted where the last had no memory, else
+// Internal; those of the CUDA runtime.
 absl::StatusOr<int> FindFastest(int count,
                                 const std::function<absl::Status(int, cudaStream_t)>& run);
 

@@ -3,48 +3,83 @@
 #include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "halftone/kernels/cuda/autotune.h"
+#include "halftone/kernels/cuda/cuda_handles.h"
 #include "halftone/kernels/cuda/cuda_status.h"
 
 namespace halftone::cuda {
 namespace {
 
 constexpr int kSamples = 5;
-constexpr int kRunsPerSample = 3;  // an event resolves half a microsecond
+constexpr int kRunsPerSample = 3;          // an event resolves half a microsecond
+constexpr int kSamplesBeforeGivingUp = 2;  // the first replay puts the graph on the device
+constexpr float kHopeless = 2;             // times the least
+
+using RunOnce = std::function<absl::Status(cudaStream_t)>;
 
 class Stopwatch {
  public:
-  Stopwatch() = default;
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() {
-    if (start_ != nullptr) cudaEventDestroy(start_);
-    if (stop_ != nullptr) cudaEventDestroy(stop_);
-    if (stream_ != nullptr) cudaStreamDestroy(stream_);
-  }
   absl::Status Init() {
-    HT_CUDA_RETURN_IF_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    HT_CUDA_RETURN_IF_ERROR(cudaEventCreate(&start_));
-    HT_CUDA_RETURN_IF_ERROR(cudaEventCreate(&stop_));
+    cudaStream_t stream = nullptr;
+    HT_CUDA_RETURN_IF_ERROR(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    stream_.reset(stream);
+    for (UniqueEvent* made : {&start_, &stop_}) {
+      cudaEvent_t event = nullptr;
+      HT_CUDA_RETURN_IF_ERROR(cudaEventCreate(&event));
+      made->reset(event);
+    }
     return absl::OkStatus();
   }
-  cudaStream_t stream() const { return stream_; }
-  // Milliseconds of `runs` executions.
-  absl::StatusOr<float> Measure(int runs, const std::function<absl::Status(cudaStream_t)>& run) {
-    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(start_, stream_));
-    for (int i = 0; i < runs; ++i) HT_RETURN_IF_ERROR(run(stream_));
-    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(stop_, stream_));
-    HT_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(stop_));
+  cudaStream_t stream() const { return stream_.get(); }
+
+  // Loads the code, and shows whether it works.
+  absl::Status Try(const RunOnce& run) {
+    HT_RETURN_IF_ERROR(run(stream()));
+    HT_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream()));
+    return absl::OkStatus();
+  }
+
+  absl::Status Record(const RunOnce& run, UniqueGraphExec& replay) {
+    HT_CUDA_RETURN_IF_ERROR(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
+    absl::Status status = absl::OkStatus();
+    for (int i = 0; i < kRunsPerSample && status.ok(); ++i) status = run(stream());
+    cudaGraph_t captured = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(stream(), &captured);
+    const UniqueGraph graph(captured);
+    HT_RETURN_IF_ERROR(status);
+    HT_RETURN_IF_ERROR(ToStatus(ended, "cudaStreamEndCapture"));
+    cudaGraphExec_t executable = nullptr;
+    HT_CUDA_RETURN_IF_ERROR(cudaGraphInstantiate(&executable, graph.get(), 0));
+    replay.reset(executable);
+    return absl::OkStatus();
+  }
+
+  // In milliseconds.
+  absl::StatusOr<float> Measure(const UniqueGraphExec& replay) {
+    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(start_.get(), stream()));
+    HT_CUDA_RETURN_IF_ERROR(cudaGraphLaunch(replay.get(), stream()));
+    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(stop_.get(), stream()));
+    HT_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(stop_.get()));
     float milliseconds = 0;
-    HT_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    HT_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&milliseconds, start_.get(), stop_.get()));
     return milliseconds;
   }
 
  private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t start_ = nullptr, stop_ = nullptr;
+  UniqueStream stream_;
+  UniqueEvent start_, stop_;
 };
+
+struct Candidate {
+  int index;
+  RunOnce run;
+  UniqueGraphExec replay;
+  float least = std::numeric_limits<float>::infinity();
+};
+
+bool Faster(const Candidate& a, const Candidate& b) { return a.least < b.least; }
 
 }  // namespace
 
@@ -57,31 +92,42 @@ absl::StatusOr<int> FindFastest(int count,
                                 const std::function<absl::Status(int, cudaStream_t)>& run) {
   Stopwatch watch;
   HT_RETURN_IF_ERROR(watch.Init());
-  int fastest = -1;
-  float least = std::numeric_limits<float>::infinity();
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < count; ++i) {
+    candidates.push_back({i, [&run, i](cudaStream_t stream) { return run(i, stream); }, {}});
+  }
   absl::Status last_error = absl::OkStatus();
-  for (int candidate = 0; candidate < count; ++candidate) {
-    const auto once = [&](cudaStream_t stream) { return run(candidate, stream); };
-    // The first execution loads the code.
-    absl::StatusOr<float> time = watch.Measure(1, once);
-    for (int sample = 0; sample < kSamples && time.ok(); ++sample) {
-      const absl::StatusOr<float> next = watch.Measure(kRunsPerSample, once);
-      if (!next.ok()) {
-        time = next.status();
-      } else {
-        time = sample == 0 ? *next : std::min(*time, *next);
-      }
-    }
-    if (!time.ok()) {
-      last_error = time.status();
+  // Does that with every candidate; those that fail are left out from then on.
+  const auto each = [&](const std::function<absl::Status(Candidate&)>& what) {
+    std::erase_if(candidates, [&](Candidate& candidate) {
+      const absl::Status status = what(candidate);
+      if (status.ok()) return false;
+      last_error = status;
       cudaGetLastError();  // the next launch would report it as its own
-    } else if (*time < least) {
-      least = *time;
-      fastest = candidate;
+      return true;
+    });
+  };
+  each([&](Candidate& c) { return watch.Try(c.run); });
+  if (candidates.size() > 1) {
+    each([&](Candidate& c) { return watch.Record(c.run, c.replay); });
+    float least = std::numeric_limits<float>::infinity();
+    for (int sample = 0; sample < kSamples; ++sample) {
+      each([&](Candidate& c) -> absl::Status {
+        if (sample >= kSamplesBeforeGivingUp && c.least > kHopeless * least) {
+          return absl::OkStatus();
+        }
+        HT_ASSIGN_OR_RETURN(const float time, watch.Measure(c.replay));
+        c.least = std::min(c.least, time);
+        least = std::min(least, time);
+        return absl::OkStatus();
+      });
     }
   }
-  if (fastest < 0) return Internal("no candidate runs: ", Message(last_error));
-  return fastest;
+  if (!candidates.empty()) {
+    return std::min_element(candidates.begin(), candidates.end(), Faster)->index;
+  }
+  if (absl::IsResourceExhausted(last_error)) return last_error;
+  return Internal("no candidate runs: ", Message(last_error));
 }
 
 absl::StatusOr<ScratchMemory> ScratchMemory::Allocate(size_t bytes) {
