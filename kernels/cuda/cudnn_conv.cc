@@ -1,9 +1,13 @@
 // conv2d, conv2d_grad_input and conv2d_grad_weight through cuDNN's operation graphs.
 //
 // Sums are in f32 without TF32, engines deterministic (cudnn_plan.h). A bias is added in the same
-// graph, before the one rounding; where no engine does that the candidate refuses. An f32 weight
-// gradient of 16-bit operands comes from an engine that makes one or, where there is none, from the
-// operands widened to f32, which TF32 holds exactly.
+// graph, before the one rounding; an f32 bias of 16-bit operands is rounded first where no engine
+// adds it as it is (those that do are compiled at run time, by NVRTC). An f32 weight gradient of
+// 16-bit operands comes from an engine that makes one or, where there is none, from the operands
+// widened to f32, which TF32 holds exactly.
+//
+// No plan is taken that was not run once: one that fails is passed over for the next or, if there
+// is none, leaves the convolution to another candidate.
 #include <algorithm>
 #include <optional>
 
@@ -83,59 +87,90 @@ cuda::ConvRunShape ShapeOf(const ir::Node& node, ConvProduct product) {
   return shape;
 }
 
-// The ways to do it, best first as far as the library knows.
+// How a plan's graph differs from the convolution.
+enum class Way : uint8_t { kDirect, kWidened, kRoundedBias };
+constexpr std::pair<Way, const char*> kWays[] = {
+    {Way::kDirect, "direct"}, {Way::kWidened, "widened"}, {Way::kRoundedBias, "rounded"}};
+
+Way WayOf(const ConvRun& run) {
+  return run.widened() ? Way::kWidened : run.rounds_bias() ? Way::kRoundedBias : Way::kDirect;
+}
+
+// The graph of a way; nothing if it is none for this convolution.
+std::optional<CudnnConv> GraphOfWay(const CudnnConv& conv, Way way) {
+  switch (way) {
+    case Way::kDirect:
+      return conv;
+    case Way::kWidened:
+      if (conv.w.dtype == conv.x.dtype) return std::nullopt;
+      return ConvRun::Widened(conv);
+    case Way::kRoundedBias:
+      if (!conv.has_bias || conv.bias_dtype == conv.x.dtype) return std::nullopt;
+      return ConvRun::WithRoundedBias(conv);
+  }
+  return std::nullopt;
+}
+
+// The runs to choose from, best first as far as the library knows.
 absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
                                               cuda::CudnnHandle* handle, size_t limit) {
+  const auto lock = handle->Lock();
   const cuda::CudnnTarget target{handle->get(), nullptr};
   const bool mixed = shape.conv.w.dtype != shape.conv.x.dtype;
   std::vector<ConvRun> runs;
-  const auto add = [&](std::vector<CudnnPlan> plans, bool widened) {
-    for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), widened, handle);
+  absl::Status refusal;
+  const auto find = [&](Way way) -> absl::Status {
+    const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
+    if (!conv.has_value()) return absl::OkStatus();
+    HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnGraph::Make(*conv, target));
+    // No heuristic names an engine that makes f32 of 16 bit.
+    HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans,
+                        mixed && way == Way::kDirect ? cuda::TryCudnnEngines(graph, target, limit)
+                                                     : cuda::FindCudnnPlans(graph, target, limit));
+    for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), handle);
+    return absl::OkStatus();
   };
-  HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnGraph::Make(shape.conv, target));
-  absl::StatusOr<std::vector<CudnnPlan>> plans = mixed ? cuda::TryCudnnEngines(graph, target, limit)
-                                                       : cuda::FindCudnnPlans(graph, target, limit);
-  const absl::Status found = plans.status();
-  if (found.ok()) add(*std::move(plans), false);
-  if (mixed && runs.size() < limit) {
-    HT_ASSIGN_OR_RETURN(const auto wide,
-                        cuda::CudnnGraph::Make(ConvRun::Widened(shape.conv), target));
-    HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> wide_plans,
-                        cuda::FindCudnnPlans(wide, target, limit));
-    add(std::move(wide_plans), true);
-  }
-  if (runs.empty()) return found;
+  refusal.Update(find(Way::kDirect));
+  if (runs.size() < limit) refusal.Update(find(Way::kWidened));
+  if (runs.empty()) refusal.Update(find(Way::kRoundedBias));
+  if (runs.empty()) return refusal;
   return runs;
 }
 
 // What the cache holds: "direct 12 2=3" or "widened 12".
 std::string Record(const ConvRun& run) {
-  return (run.widened() ? "widened " : "direct ") + run.plan().choice.ToString();
+  for (const auto& [way, name] : kWays) {
+    if (way == WayOf(run)) return Concat(name, " ", run.plan().choice.ToString());
+  }
+  return "";
 }
 
 // Nothing for what is no record, or none that holds for this convolution on this device.
 std::optional<ConvRun> FromRecord(const cuda::ConvRunShape& shape, cuda::CudnnHandle* handle,
                                   const std::string& record) {
   const size_t space = record.find(' ');
-  const std::string kind = record.substr(0, space);
-  const bool widened = kind == "widened";
-  if (space == std::string::npos || (kind != "direct" && !widened)) return std::nullopt;
-  if (widened && shape.conv.w.dtype == shape.conv.x.dtype) return std::nullopt;
-  const auto choice = cuda::CudnnChoice::Parse(record.substr(space + 1));
-  if (!choice.ok()) return std::nullopt;
+  if (space == std::string::npos) return std::nullopt;
+  const auto lock = handle->Lock();
   const cuda::CudnnTarget target{handle->get(), nullptr};
-  const auto graph =
-      cuda::CudnnGraph::Make(widened ? ConvRun::Widened(shape.conv) : shape.conv, target);
-  if (!graph.ok()) return std::nullopt;
-  absl::StatusOr<CudnnPlan> plan = cuda::RebuildCudnnPlan(*graph, target, *choice);
-  if (!plan.ok()) return std::nullopt;
-  return ConvRun(shape, *std::move(plan), widened, handle);
+  for (const auto& [way, name] : kWays) {
+    if (record.substr(0, space) != name) continue;
+    const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
+    const auto choice = cuda::CudnnChoice::Parse(record.substr(space + 1));
+    if (!conv.has_value() || !choice.ok()) return std::nullopt;
+    const auto graph = cuda::CudnnGraph::Make(*conv, target);
+    if (!graph.ok()) return std::nullopt;
+    absl::StatusOr<CudnnPlan> plan = cuda::RebuildCudnnPlan(*graph, target, *choice);
+    if (!plan.ok()) return std::nullopt;
+    return ConvRun(shape, *std::move(plan), handle);
+  }
+  return std::nullopt;
 }
 
 int64_t BytesOf(const CudnnTensor& t) {
   return t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3] * (t.dtype == CUDNN_DATA_FLOAT ? 4 : 2);
 }
 
+// The fastest; of one, whether it runs. Error: ResourceExhausted if there is no memory to find out.
 absl::StatusOr<int> Measure(const CudnnConv& conv, std::vector<ConvRun>& runs) {
   int64_t workspace_bytes = 0;
   for (const ConvRun& run : runs)
@@ -158,17 +193,20 @@ absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
   cuda::AutotuneCache& cache = cuda::AutotuneCache::Global();
   if (tune) {
     if (const std::optional<std::string> record = cache.Find(key)) {
-      std::optional<ConvRun> run = FromRecord(shape, handle, *record);
-      if (run.has_value()) return *std::move(run);
+      std::vector<ConvRun> kept;
+      if (std::optional<ConvRun> run = FromRecord(shape, handle, *record)) {
+        kept.push_back(*std::move(run));
+        const absl::Status runs = Measure(shape.conv, kept).status();
+        if (runs.ok() || absl::IsResourceExhausted(runs)) return std::move(kept[0]);
+      }
     }
   }
   HT_ASSIGN_OR_RETURN(std::vector<ConvRun> runs, FindRuns(shape, handle, tune ? kTriedPlans : 1));
-  if (runs.size() == 1) return std::move(runs[0]);
   const absl::StatusOr<int> fastest = Measure(shape.conv, runs);
   // No memory to measure in: the library's first choice.
   if (absl::IsResourceExhausted(fastest.status())) return std::move(runs[0]);
   HT_RETURN_IF_ERROR(fastest.status());
-  cache.Store(key, Record(runs[*fastest]));
+  if (tune && runs.size() > 1) cache.Store(key, Record(runs[*fastest]));
   return std::move(runs[*fastest]);
 }
 

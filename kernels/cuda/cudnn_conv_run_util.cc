@@ -1,6 +1,7 @@
 #include "halftone/kernels/cuda/conv2d.h"
 #include "halftone/kernels/cuda/cuda_status.h"
 #include "halftone/kernels/cuda/cudnn_conv_run.h"
+#include "halftone/kernels/cuda/matmul.h"
 
 namespace halftone::cuda {
 namespace {
@@ -41,16 +42,26 @@ CudnnConv ConvRun::Widened(const CudnnConv& conv, int64_t limit) {
   return wide;
 }
 
-ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, bool widened, CudnnHandle* handle)
-    : shape_(shape), plan_(std::move(plan)), widened_(widened), handle_(handle) {
+CudnnConv ConvRun::WithRoundedBias(const CudnnConv& conv) {
+  CudnnConv rounded = conv;
+  rounded.bias_dtype = conv.x.dtype;
+  return rounded;
+}
+
+ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
+    : shape_(shape), plan_(std::move(plan)), handle_(handle) {
   const CudnnConv& conv = plan_.graph->conv();
+  widened_ = conv.x.dtype != shape.conv.x.dtype;
+  rounds_bias_ = conv.has_bias && conv.bias_dtype != shape.conv.bias_dtype;
   steps_ = shape.conv.x.dims[0] / conv.x.dims[0];
   if (shape.reorder_filter) filter_bytes_ = RoundUp(Bytes(conv.w));
-  if (widened) {
+  if (rounds_bias_) bias_bytes_ = RoundUp(conv.w.dims[0] * ElementBytes(conv.bias_dtype));
+  if (widened_) {
     widened_x_bytes_ = RoundUp(Bytes(conv.x));
     widened_y_bytes_ = RoundUp(Bytes(conv.y));
   }
-  workspace_bytes_ = filter_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
+  workspace_bytes_ =
+      filter_bytes_ + bias_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
   if (workspace_bytes_ > 0) workspace_bytes_ += kConvAlignment - 1;
   packs_.resize(steps_);
 }
@@ -71,12 +82,20 @@ absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cuda
   if (plan_.graph->conv().accumulate) {
     HT_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(Offset(inner.w, 0), 0, Bytes(w), stream));
   }
-  void* const behind_filter = Offset(aligned, filter_bytes_);
+  if (rounds_bias_) {
+    inner.bias = Offset(aligned, filter_bytes_);
+    const MatmulDType to = DTypeOf(plan_.graph->conv().bias_dtype) == DType::kF16
+                               ? MatmulDType::kF16
+                               : MatmulDType::kBF16;
+    HT_CUDA_RETURN_IF_ERROR(LaunchRoundBias(static_cast<const float*>(pointers.bias), w.dims[0], to,
+                                            Offset(inner.bias, 0), stream));
+  }
+  void* const of_steps = Offset(aligned, filter_bytes_ + bias_bytes_);
   for (int64_t step = 0; step < steps_; ++step) {
     ConvPointers of_step = inner;
     of_step.x = Offset(inner.x, step * (Bytes(shape_.conv.x) / steps_));
     of_step.y = Offset(inner.y, step * (Bytes(shape_.conv.y) / steps_));
-    HT_RETURN_IF_ERROR(ExecuteStep(step, of_step, behind_filter, stream));
+    HT_RETURN_IF_ERROR(ExecuteStep(step, of_step, of_steps, stream));
   }
   if (shape_.reorder_filter && makes_w) {
     HT_CUDA_RETURN_IF_ERROR(LaunchSwapFilterAxes(inner.w, w.dims[0], window, w.dims[1], bytes,

@@ -17,11 +17,13 @@ class CudnnHandle {
   // That of the current device. Errors: those of cudnnCreate and the CUDA runtime.
   static absl::StatusOr<CudnnHandle*> Current();
 
+  // For whoever asks the library for plans, which uses the handle: held meanwhile, as Execute does.
+  // NVIDIA allows a handle to one thread at a time.
+  std::unique_lock<std::mutex> Lock() { return std::unique_lock(mutex_); }
   cudnnHandle_t get() const { return handle_; }
   // Library's version and device, for keys of the autotuning cache: "cudnn 91900 NVIDIA H100".
   const std::string& description() const { return description_; }
-  // Puts a plan's work on the stream. A handle's stream is a setting of it, so one thread at a
-  // time.
+  // Puts a plan's work on the stream. Not under Lock().
   absl::Status Execute(const CudnnDescriptor& plan, const CudnnDescriptor& variant_pack,
                        cudaStream_t stream);
 

@@ -12,12 +12,15 @@ namespace {
 
 using kernels::KernelCandidate;
 
-// What the kernel is held to compute with: cuBLASLt takes a bias of the output's dtype alone, so an
-// f32 bias beside 16-bit operands is rounded before it is added.
+// What the kernel is held to compute with: cuBLASLt takes a bias of the output's dtype alone, and
+// so do some of cuDNN's engines; an f32 bias beside 16-bit operands is then rounded before it is
+// added.
 std::vector<Tensor> AsTheKernelSees(const kernels::Kernel& kernel, const ir::Node& node,
                                     std::vector<Tensor> inputs) {
   const DType dtype = node.output_type().dtype;
-  if (kernel.name() == "cuda:cublaslt:linear" && inputs.size() > 2 && inputs[2].dtype() != dtype) {
+  const bool rounds = kernel.name() == "cuda:cublaslt:linear" ||
+                      kernel.implementation().rfind("engine rounded", 0) == 0;
+  if (rounds && inputs.size() > 2 && inputs[2].dtype() != dtype) {
     const Tensor& bias = inputs[2];
     Tensor rounded = Tensor::Empty(dtype, bias.shape());
     Tensor widened = Tensor::Empty(bias.dtype(), bias.shape());
