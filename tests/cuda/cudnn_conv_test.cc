@@ -166,6 +166,34 @@ TEST_F(CudnnTuningTest, ChoiceIsKeptAndChecked) {
   }
 }
 
+#if defined(HALFTONE_CUDA_EMULATED)
+
+// The emulated library has an engine whose plans fail when they are run: of OneImage among others,
+// for a window of 17 rows alone.
+TEST_F(CudnnTuningTest, PlansThatFailAreNotTaken) {
+  const OpCase one = Case("conv2d", "one_image", {Reals({1, 8, 5, 6}), Reals({16, 8, 3, 3})});
+  const auto graph = BuildCaseGraph(one, DType::kF32, ir::Layout::kChannelsLast);
+  const std::string key = KeyOf(OneImage());
+  cuda::AutotuneCache::Global().Store(key, "direct 7");
+  const auto kernel = Named(*CaseNode(*graph), "cudnn");
+  ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+  EXPECT_NE((*kernel)->implementation(), "engine direct 7");
+  EXPECT_NE(cuda::AutotuneCache::Global().Find(key), "direct 7");
+
+  const OpCase tall = Case("conv2d", "tall", {Reals({1, 2, 20, 3}), Reals({2, 2, 17, 1})});
+  for (const char* tuned : {"0", "1"}) {
+    const ScopedEnvironment tuning("HALFTONE_AUTOTUNE", tuned);
+    const auto tall_graph = BuildCaseGraph(tall, DType::kF32, ir::Layout::kChannelsLast);
+    const ir::Node& node = *CaseNode(*tall_graph);
+    EXPECT_THAT(Message(Named(node, "cudnn").status()), HasSubstr("CUDNN_STATUS_EXECUTION_FAILED"));
+    const auto selected = kernels::KernelRegistry::Global().Select(node, Device::Kind::kCuda);
+    ASSERT_TRUE(selected.ok()) << Message(selected.status());
+    EXPECT_EQ((*selected)->name(), "cuda:native:conv2d");
+  }
+}
+
+#endif
+
 TEST_F(CudnnTuningTest, TunedKernelsAgreeWithTheReference) {
   for (const char* name :
        {"conv2d/same", "conv2d/same_bias", "conv2d_grad_input/same", "conv2d_grad_weight/same",

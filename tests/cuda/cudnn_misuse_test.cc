@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 #include "halftone/tests/cuda/cudnn_graphs.h"
 #include "halftone/tests/cuda/device_memory.h"
+#if defined(HALFTONE_CUDA_EMULATED)
+#include "halftone/tests/cuda_emulation/control.h"
+#endif
 
 namespace halftone::testing {
 namespace {
@@ -260,6 +264,24 @@ TEST_F(CudnnExecutionMisuseTest, IsRefused) {
             CUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(Execute(uids, {static_cast<char*>(x.data()) + 4, w.data(), y.data()}, workspace.data()),
             CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER);
+}
+
+TEST_F(CudnnExecutionMisuseTest, HandleOfAnotherDevice) {
+  emulation::Options options = emulation::GetOptions();
+  options.device_count = 2;
+  const emulation::ScopedOptions scope(options);
+  const DeviceMemory x(2 * 4 * 30 * 4), w(8 * 4 * 9 * 4), y(2 * 8 * 30 * 4);
+  const DeviceMemory workspace(workspace_bytes_);
+  const std::vector<void*> operands = {x.data(), w.data(), y.data()};
+  const cudnnHandle_t before = std::exchange(handle_, nullptr);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(cudnnCreate(&handle_), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(Execute({1, 2, 3}, operands, workspace.data()), CUDNN_STATUS_BAD_PARAM);
+  EXPECT_THAT(emulation::LastReport(), HasSubstr("a handle of device 1 on device 0"));
+  EXPECT_EQ(cudnnDestroy(handle_), CUDNN_STATUS_SUCCESS);
+  handle_ = before;
+  EXPECT_EQ(Execute({1, 2, 3}, operands, workspace.data()), CUDNN_STATUS_SUCCESS);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
 
 #include "halftone/kernels/cuda/cublaslt.h"
 #include "halftone/tests/cuda/device_memory.h"
@@ -275,6 +276,21 @@ TEST_F(EmulatedCublasLt, RejectsAHandleThatWasNotMade) {
   EXPECT_EQ(cublasLtDestroy(handle), CUBLAS_STATUS_NOT_INITIALIZED);
   handle_ = handle;
   EXPECT_EQ(Run([](Call&) {}), CUBLAS_STATUS_NOT_INITIALIZED);
+}
+
+TEST_F(EmulatedCublasLt, RejectsAHandleOfAnotherDevice) {
+  emulation::Options options = emulation::GetOptions();
+  options.device_count = 2;
+  const emulation::ScopedOptions scope(options);
+  cublasLtHandle_t other = nullptr;
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(cublasLtCreate(&other), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(Run([](Call&) {}), CUBLAS_STATUS_SUCCESS);
+  std::swap(handle_, other);
+  EXPECT_EQ(Run([](Call&) {}), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_THAT(emulation::LastReport(), HasSubstr("a handle of another device"));
+  EXPECT_EQ(cublasLtDestroy(handle_), CUBLAS_STATUS_SUCCESS);
 }
 
 using EmulatedCublasLtDeathTest = EmulatedCublasLt;

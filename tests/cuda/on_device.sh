@@ -103,7 +103,7 @@ find_libraries() {
   while read -r folder; do folders+=("$folder"); done <<<"$(site_folders)"
   folders+=(/usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/wsl/lib)
   library_path=""
-  for name in libcudart.so.13 libcublasLt.so.13 libcudnn.so.9 libcuda.so.1; do
+  for name in libcudart.so.13 libcublasLt.so.13 libcudnn.so.9 libnvrtc.so.13 libcuda.so.1; do
     found=""
     for folder in "${folders[@]}"; do
       [[ -n $folder && -e $folder/$name ]] && { found=$folder; break; }

@@ -92,6 +92,8 @@ bool IsLiveHandle(cublasLtHandle_t handle) {
   return Live().handles.count(handle) > 0;
 }
 
+int DeviceOf(cublasLtHandle_t handle) { return *reinterpret_cast<const int*>(handle); }
+
 }  // namespace halftone::emulation::blas
 
 using namespace halftone::emulation::blas;  // NOLINT: definitions of C functions
@@ -128,7 +130,9 @@ size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (handle == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  *handle = reinterpret_cast<cublasLtHandle_t>(new char);
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+  *handle = reinterpret_cast<cublasLtHandle_t>(new int(device));
   const std::scoped_lock lock(Live().mutex);
   Live().handles.insert(*handle);
   return CUBLAS_STATUS_SUCCESS;
@@ -137,7 +141,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   const std::scoped_lock lock(Live().mutex);
   if (Live().handles.erase(handle) == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-  delete reinterpret_cast<char*>(handle);
+  delete reinterpret_cast<int*>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 

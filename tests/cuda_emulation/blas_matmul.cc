@@ -206,6 +206,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t matm
           CheckMemory(product, algorithm, a, b, c, d, workspace, workspace_bytes)) {
     return status;
   }
+  int device = 0;
+  cudaGetDevice(&device);
+  if (device != DeviceOf(handle)) return Invalid("a handle of another device");
   const Operands operands{a, b, d, workspace};
   const cudaError_t error =
       emulation::StreamWork(stream, [=] { Multiply(product, operands, algorithm); });

@@ -63,6 +63,8 @@ const Layout* Get(cublasLtMatrixLayout_t handle);
 const Matmul* Get(cublasLtMatmulDesc_t handle);
 const Preference* Get(cublasLtMatmulPreference_t handle);
 bool IsLiveHandle(cublasLtHandle_t handle);
+// That was current when the live handle was made.
+int DeviceOf(cublasLtHandle_t handle);
 
 // Of an element, in bytes. Stops for other types than f16, bf16 and f32.
 size_t SizeOf(cudaDataType type);

@@ -128,8 +128,10 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (cudaGetDeviceCount(&devices) != cudaSuccess) {
     return Refuse(CUDNN_STATUS_NOT_INITIALIZED, "no CUDA device");
   }
+  auto* const made = new Handle;
+  cudaGetDevice(&made->device);
   const std::scoped_lock lock(Objects().mutex);
-  *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
+  *handle = reinterpret_cast<cudnnHandle_t>(made);
   Objects().handles.insert(*handle);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -91,6 +91,7 @@ bool IsKnown(cudnnBackendDescriptorType_t type);
 
 // What is behind cudnnHandle_t.
 struct Handle {
+  int device = 0;  // current when it was made
   cudaStream_t stream = nullptr;
 };
 // Null, having said so, for one that was not made or is destroyed.
@@ -133,7 +134,8 @@ bool ProductOf(cudnnBackendDescriptorType_t type, Product& product);
 size_t SizeOf(cudnnDataType_t dtype);  // 0: not a type that is emulated
 
 // The emulated engines, by global index. cudnn_engines.cc
-inline constexpr int64_t kEngineCount = 7;
+inline constexpr int64_t kEngineCount = 8;
+inline constexpr int64_t kEngineThatFails = 7;  // when its plan is executed
 struct Engine {
   bool supported = false;
   std::vector<cudnnBackendNumericalNote_t> notes;

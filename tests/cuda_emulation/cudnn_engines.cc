@@ -26,6 +26,8 @@ bool Supports(const Convolution& conv, int64_t index) {
     channels_last = channels_last && SameStrides(*o, true);
   }
   if (!plain && !channels_last) return false;
+  // Windows of more rows than any engine takes but the one that fails.
+  if (conv.w.dims[2] > 16 && index != kEngineThatFails) return false;
   const bool low = conv.x.dtype != CUDNN_DATA_FLOAT;
   if (conv.product == Product::kGradWeight && low && conv.w.dtype == CUDNN_DATA_FLOAT) {
     // One engine that no heuristic names, for whole vectors of channels.
@@ -97,6 +99,8 @@ Engine EngineFor(int64_t index, const Convolution& conv) {
       engine.supported = engine.supported && !low;
       engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
       break;
+    case kEngineThatFails:
+      break;
     default:
       engine.supported = false;
   }
@@ -105,7 +109,7 @@ Engine EngineFor(int64_t index, const Convolution& conv) {
 
 std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, const Convolution& conv,
                                      cudnnBackendHeurMode_t mode) {
-  std::vector<int64_t> order = {2, 5, 4, 6, 3, 1};
+  std::vector<int64_t> order = {2, 5, 4, 6, 3, 1, kEngineThatFails};
   if (mode == CUDNN_HEUR_MODE_FALLBACK) order = {2, 0};
   const bool unnamed = conv.w.dtype != conv.x.dtype;
   std::vector<DescriptorPtr> configs;

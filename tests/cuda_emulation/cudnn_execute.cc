@@ -170,7 +170,9 @@ cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descri
                                   ->Reference(CUDNN_ATTR_ENGINECFG_ENGINE);
   Convolution conv;
   ReadGraph(*engine.Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), conv);
-  const Engine how = EngineFor(engine.Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1), conv);
+  const auto index = engine.Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
+  if (index == kEngineThatFails) return CUDNN_STATUS_EXECUTION_FAILED;
+  const Engine how = EngineFor(index, conv);
 
   const auto uids = pack.Values<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto data = pack.Values<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
@@ -193,6 +195,13 @@ cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descri
     return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a workspace of " +
                                               std::to_string(workspace_bytes) +
                                               " bytes is needed, at " + DescribePointer(workspace));
+  }
+  int device = 0;
+  cudaGetDevice(&device);
+  if (device != handle.device) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a handle of device " +
+                                              std::to_string(handle.device) + " on device " +
+                                              std::to_string(device));
   }
   const cudaError_t error = StreamWork(handle.stream, [conv, how, p, workspace, workspace_bytes] {
     if (workspace_bytes > 0) std::memset(workspace, 0xA5, workspace_bytes);
