@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "halftone/kernels/cuda/autotune_cache.h"
 #include "halftone/kernels/cuda/cudnn_conv_run.h"
 #include "halftone/tests/cuda/device_memory.h"
@@ -85,6 +88,26 @@ TEST(CudnnConvTest, RefusalsHaveReasons) {
   EXPECT_EQ(Message(Named(node, "cudnn").status()), "w is not plain");
   EXPECT_EQ(refusal("conv2d/no_images", DType::kF32, false), "nothing to do");
   EXPECT_THAT(refusal("conv2d/3x3", DType::kF64, false), HasSubstr("no f64"));
+}
+
+// The library's handle serves one thread at a time, which plan and run here at once.
+TEST(CudnnConvTest, ThreadsThatMakeKernels) {
+  std::vector<std::thread> threads;
+  std::atomic<int> made{0};
+  constexpr int kThreads = 4, kEach = 100;
+  CudaCandidates("conv2d");
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&made] {
+      const auto graph = BuildCaseGraph(FindCase("conv2d/3x3"), DType::kF32);
+      for (int i = 0; i < kEach; ++i) {
+        const auto kernel =
+            kernels::KernelRegistry::Global().CreateNamed(*CaseNode(*graph), "cuda:cudnn:conv2d");
+        if (kernel.ok()) ++made;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, kThreads * kEach);
 }
 
 // x, w and y in two layouts go to our own kernel.

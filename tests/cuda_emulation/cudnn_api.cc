@@ -55,6 +55,38 @@ bool Fits(const Spec& spec, cudnnBackendAttributeType_t type) {
   return spec.type == type || (spec.type == CUDNN_TYPE_FLOAT && type == CUDNN_TYPE_DOUBLE);
 }
 
+// A call that uses a handle, which NVIDIA allows to one thread at a time.
+class HandleUse {
+ public:
+  explicit HandleUse(Handle* handle)
+      : handle_(handle), alone_(handle == nullptr || handle->calls.fetch_add(1) == 0) {}
+  ~HandleUse() {
+    if (handle_ != nullptr) handle_->calls.fetch_sub(1);
+  }
+  HandleUse(const HandleUse&) = delete;
+  HandleUse& operator=(const HandleUse&) = delete;
+  bool alone() const { return alone_; }
+  static cudnnStatus_t Refused() {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "a handle used by two threads at once");
+  }
+
+ private:
+  Handle* handle_;
+  bool alone_;
+};
+
+// That a descriptor is finalized with, or its graph was made with. Null: none.
+Handle* HandleOf(const Descriptor& d) {
+  for (const auto name : {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_HANDLE}) {
+    if (d.Has(name)) return FindHandle(d.Value<cudnnHandle_t>(name, nullptr));
+  }
+  for (const auto name :
+       {CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_ATTR_ENGINE_OPERATION_GRAPH}) {
+    if (const Descriptor* const graph = d.Reference(name)) return HandleOf(*graph);
+  }
+  return nullptr;
+}
+
 cudnnStatus_t SetDescriptors(Descriptor& to, cudnnBackendAttributeName_t name, int64_t count,
                              const void* values) {
   std::vector<DescriptorPtr> references;
@@ -148,6 +180,8 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   Handle* const found = FindHandle(handle);
   if (found == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  const HandleUse use(found);
+  if (!use.alone()) return HandleUse::Refused();
   found->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -250,6 +284,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   const Holder* const holder = Find(descriptor);
   if (holder == nullptr) return CUDNN_STATUS_BAD_PARAM;
   if (holder->descriptor->finalized) return Refuse(CUDNN_STATUS_BAD_PARAM, "finalized twice");
+  const HandleUse use(HandleOf(*holder->descriptor));
+  if (!use.alone()) return HandleUse::Refused();
   const cudnnStatus_t status = Finalize(*holder->descriptor);
   holder->descriptor->finalized = status == CUDNN_STATUS_SUCCESS;
   return status;
@@ -260,12 +296,14 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (handle == nullptr || plan == nullptr || pack == nullptr) {
     return Refuse(CUDNN_STATUS_BAD_PARAM, "null handle, plan or variant pack");
   }
-  const Handle* const found = FindHandle(handle);
+  Handle* const found = FindHandle(handle);
   const Holder* const plan_holder = Find(plan);
   const Holder* const pack_holder = Find(pack);
   if (found == nullptr || plan_holder == nullptr || pack_holder == nullptr) {
     return CUDNN_STATUS_BAD_PARAM;
   }
+  const HandleUse use(found);
+  if (!use.alone()) return HandleUse::Refused();
   return Execute(*found, *plan_holder->descriptor, *pack_holder->descriptor);
 }
 

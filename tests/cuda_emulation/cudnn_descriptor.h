@@ -5,6 +5,7 @@
 
 #include <cudnn_graph.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -91,7 +92,8 @@ bool IsKnown(cudnnBackendDescriptorType_t type);
 
 // What is behind cudnnHandle_t.
 struct Handle {
-  int device = 0;  // current when it was made
+  int device = 0;             // current when it was made
+  std::atomic<int> calls{0};  // that use it now
   cudaStream_t stream = nullptr;
 };
 // Null, having said so, for one that was not made or is destroyed.
