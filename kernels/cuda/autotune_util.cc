@@ -99,13 +99,17 @@ absl::StatusOr<int> FindFastest(int count,
   absl::Status last_error = absl::OkStatus();
   // Does that with every candidate; those that fail are left out from then on.
   const auto each = [&](const std::function<absl::Status(Candidate&)>& what) {
-    std::erase_if(candidates, [&](Candidate& candidate) {
+    std::vector<Candidate> left;
+    for (Candidate& candidate : candidates) {
       const absl::Status status = what(candidate);
-      if (status.ok()) return false;
-      last_error = status;
-      cudaGetLastError();  // the next launch would report it as its own
-      return true;
-    });
+      if (status.ok()) {
+        left.push_back(std::move(candidate));
+      } else {
+        last_error = status;
+        cudaGetLastError();  // the next launch would report it as its own
+      }
+    }
+    candidates = std::move(left);
   };
   each([&](Candidate& c) { return watch.Try(c.run); });
   if (candidates.size() > 1) {
