@@ -274,6 +274,8 @@ TEST(CudaFailure, ASecondDeviceIsReachedFromAnyThread) {
   two.device_count = 2;
   const emulation::ScopedOptions options(two);
   const auto batch = [](int step) { return Pairs(step); };
+  // Opening makes it the current device of its thread, which is another than the one that compiles.
+  ASSERT_TRUE(kernels::OpenCuda(1).ok());
   Regression on_cpu({}), on_second({});
   const auto want = Train(on_cpu, Device::Cpu(), 3, batch);
   std::thread([&] {
