@@ -112,8 +112,9 @@ class KernelRegistry {
   // Candidates of an op for a device, in order: tier, then registration order. CPU includes
   // reference ones, last.
   std::vector<const KernelCandidate*> Candidates(const std::string& op, Device::Kind device) const;
-  // The first candidate that supports and creates. Error: Unimplemented listing each candidate with
-  // its refusal. `log`, if given, gets the refusals before the chosen one.
+  // The first candidate that supports and creates. Errors: Unimplemented listing each candidate
+  // with its refusal; ResourceExhausted if the memory to create one is lacking. `log`, if given,
+  // gets the refusals before the chosen one.
   absl::StatusOr<std::unique_ptr<Kernel>> Select(const ir::Node& node, Device::Kind device,
                                                  std::string* log = nullptr) const;
   // By exact name, for tests and benchmarks.

@@ -71,7 +71,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Select(const ir::Node& n
       }
       refusal = kernel.status();
       // Says nothing about the kernel: the next one would be a slow choice for good.
-      if (absl::IsResourceExhausted(refusal)) return refusal;
+      if (absl::IsResourceExhausted(refusal)) {
+        return ResourceExhausted(candidate->name, ": ", Message(refusal));
+      }
     }
     refusals += "  " + candidate->name + ": " + Message(refusal) + "\n";
   }

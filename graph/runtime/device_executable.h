@@ -73,7 +73,7 @@ class DeviceExecutable : public Executable {
   void* Address(const passes::Slot& slot) const;
   // Puts the step on the stream, between the copies from and to `slot`.
   absl::Status PutStep(char* slot, const void* const* inputs, uint64_t run_count);
-  // After PutStep failed half-way.
+  // After PutStep or the ring's Commit failed.
   void Abandon();
   // Before a run that may end half-way: what the step writes, as the host can bring it again.
   absl::Status FetchWritten();

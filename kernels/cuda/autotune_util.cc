@@ -36,9 +36,11 @@ class Stopwatch {
 
   // Loads the code, and shows whether it works.
   absl::Status Try(const RunOnce& run) {
-    HT_RETURN_IF_ERROR(run(stream()));
-    HT_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream()));
-    return absl::OkStatus();
+    const absl::Status status = run(stream());
+    // Also for what a run that failed had begun: its memory is freed next.
+    const cudaError_t waited = cudaStreamSynchronize(stream());
+    HT_RETURN_IF_ERROR(status);
+    return ToStatus(waited, "cudaStreamSynchronize");
   }
 
   absl::Status Record(const RunOnce& run, UniqueGraphExec& replay) {
@@ -58,6 +60,8 @@ class Stopwatch {
 
   // In milliseconds.
   absl::StatusOr<float> Measure(const UniqueGraphExec& replay) {
+    // One that does not count keeps the device busy while the host puts the other behind it.
+    HT_CUDA_RETURN_IF_ERROR(cudaGraphLaunch(replay.get(), stream()));
     HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(start_.get(), stream()));
     HT_CUDA_RETURN_IF_ERROR(cudaGraphLaunch(replay.get(), stream()));
     HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(stop_.get(), stream()));
@@ -96,7 +100,8 @@ absl::StatusOr<int> FindFastest(int count,
   for (int i = 0; i < count; ++i) {
     candidates.push_back({i, [&run, i](cudaStream_t stream) { return run(i, stream); }, {}});
   }
-  absl::Status last_error = absl::OkStatus();
+  absl::Status error = absl::OkStatus();
+  bool only_memory = true;
   // Does that with every candidate; those that fail are left out from then on.
   const auto each = [&](const std::function<absl::Status(Candidate&)>& what) {
     std::vector<Candidate> left;
@@ -105,33 +110,42 @@ absl::StatusOr<int> FindFastest(int count,
       if (status.ok()) {
         left.push_back(std::move(candidate));
       } else {
-        last_error = status;
+        error = status;
+        only_memory &= absl::IsResourceExhausted(status);
         cudaGetLastError();  // the next launch would report it as its own
       }
     }
     candidates = std::move(left);
   };
-  each([&](Candidate& c) { return watch.Try(c.run); });
-  if (candidates.size() > 1) {
-    each([&](Candidate& c) { return watch.Record(c.run, c.replay); });
-    float least = std::numeric_limits<float>::infinity();
-    for (int sample = 0; sample < kSamples; ++sample) {
-      each([&](Candidate& c) -> absl::Status {
-        if (sample >= kSamplesBeforeGivingUp && c.least > kHopeless * least) {
-          return absl::OkStatus();
-        }
-        HT_ASSIGN_OR_RETURN(const float time, watch.Measure(c.replay));
-        c.least = std::min(c.least, time);
-        least = std::min(least, time);
+  bool enough = false;
+  each([&](Candidate& c) {
+    if (enough) return absl::OkStatus();
+    const absl::Status status = watch.Try(c.run);
+    enough = status.ok() && !AutotuneEnabled();
+    return status;
+  });
+  if (candidates.empty()) {
+    if (only_memory) return error;
+    return Internal("no candidate runs: ", Message(error));
+  }
+  const int first = candidates[0].index;
+  if (enough || candidates.size() == 1) return first;
+  each([&](Candidate& c) { return watch.Record(c.run, c.replay); });
+  float least = std::numeric_limits<float>::infinity();
+  for (int sample = 0; sample < kSamples; ++sample) {
+    each([&](Candidate& c) -> absl::Status {
+      if (sample >= kSamplesBeforeGivingUp && c.least > kHopeless * least) {
         return absl::OkStatus();
-      });
-    }
+      }
+      HT_ASSIGN_OR_RETURN(const float time, watch.Measure(c.replay));
+      c.least = std::min(c.least, time);
+      least = std::min(least, time);
+      return absl::OkStatus();
+    });
   }
-  if (!candidates.empty()) {
-    return std::min_element(candidates.begin(), candidates.end(), Faster)->index;
-  }
-  if (absl::IsResourceExhausted(last_error)) return last_error;
-  return Internal("no candidate runs: ", Message(last_error));
+  // None was measured, for want of memory perhaps: the first is known to run.
+  if (candidates.empty()) return first;
+  return std::min_element(candidates.begin(), candidates.end(), Faster)->index;
 }
 
 absl::StatusOr<ScratchMemory> ScratchMemory::Allocate(size_t bytes) {

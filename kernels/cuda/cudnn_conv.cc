@@ -111,9 +111,11 @@ std::optional<CudnnConv> GraphOfWay(const CudnnConv& conv, Way way) {
   return std::nullopt;
 }
 
-// The runs to choose from, best first as far as the library knows.
+// The runs to choose from, at most `limit`, best first as far as the library knows: those that
+// round no bias, or those that do.
 absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
-                                              cuda::CudnnHandle* handle, size_t limit) {
+                                              cuda::CudnnHandle* handle, size_t limit,
+                                              bool round_bias) {
   const auto lock = handle->Lock();
   const cuda::CudnnTarget target{handle->get(), nullptr};
   const bool mixed = shape.conv.w.dtype != shape.conv.x.dtype;
@@ -121,7 +123,7 @@ absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
   absl::Status refusal;
   const auto find = [&](Way way) -> absl::Status {
     const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
-    if (!conv.has_value()) return absl::OkStatus();
+    if (!conv.has_value()) return Unimplemented("it would be the same convolution");
     HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnGraph::Make(*conv, target));
     // No heuristic names an engine that makes f32 of 16 bit.
     HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans,
@@ -130,9 +132,12 @@ absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
     for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), handle);
     return absl::OkStatus();
   };
-  refusal.Update(find(Way::kDirect));
-  if (runs.size() < limit) refusal.Update(find(Way::kWidened));
-  if (runs.empty()) refusal.Update(find(Way::kRoundedBias));
+  if (round_bias) {
+    refusal.Update(find(Way::kRoundedBias));
+  } else {
+    refusal.Update(find(Way::kDirect));
+    if (runs.size() < limit) refusal.Update(find(Way::kWidened));
+  }
   if (runs.empty()) return refusal;
   return runs;
 }
@@ -201,13 +206,25 @@ absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
       }
     }
   }
-  HT_ASSIGN_OR_RETURN(std::vector<ConvRun> runs, FindRuns(shape, handle, tune ? kTriedPlans : 1));
-  const absl::StatusOr<int> fastest = Measure(shape.conv, runs);
-  // No memory to measure in: the library's first choice.
-  if (absl::IsResourceExhausted(fastest.status())) return std::move(runs[0]);
-  HT_RETURN_IF_ERROR(fastest.status());
-  if (tune && runs.size() > 1) cache.Store(key, Record(runs[*fastest]));
-  return std::move(runs[*fastest]);
+  absl::Status refusal;
+  for (const bool round_bias : {false, true}) {
+    // Without tuning the first mostly runs, and more plans would only take time to build.
+    for (const size_t limit : {tune ? kTriedPlans : 1, kTriedPlans}) {
+      absl::StatusOr<std::vector<ConvRun>> runs = FindRuns(shape, handle, limit, round_bias);
+      refusal.Update(runs.status());
+      if (!runs.ok()) break;
+      const absl::StatusOr<int> fastest = Measure(shape.conv, *runs);
+      // No memory to find out in: the library's first choice.
+      if (absl::IsResourceExhausted(fastest.status())) return std::move((*runs)[0]);
+      refusal.Update(fastest.status());
+      if (fastest.ok()) {
+        if (tune && runs->size() > 1) cache.Store(key, Record((*runs)[*fastest]));
+        return std::move((*runs)[*fastest]);
+      }
+      if (limit == kTriedPlans) break;
+    }
+  }
+  return refusal;
 }
 
 class CudnnConvKernel : public CudaKernel {

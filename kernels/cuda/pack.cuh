@@ -60,8 +60,8 @@ __device__ T Narrow(From x) {
   }
 }
 
-// One store of all of `pack` at `p`, which is aligned to it. Assigned plainly, a pack in unrolled
-// code is taken apart into stores of its elements: nvcc does not put them together again.
+// One store of all of `pack` at `p` in global memory, aligned to it. Assigned plainly, a pack in
+// unrolled code is taken apart into stores of its elements: nvcc does not put them together again.
 template <typename T, int N>
 __device__ void StoreWhole(const Pack<T, N>& pack, T* p) {
   if constexpr (N > 1 && sizeof(pack) == 16) {

@@ -87,7 +87,7 @@ TEST_F(KernelRegistryTest, OutOfMemoryIsNoRefusal) {
   registry_.Add(Candidate("native", Device::Kind::kCpu, KernelTier::kNative));
   const auto kernel = registry_.Select(Add(), Device::Kind::kCpu);
   EXPECT_EQ(kernel.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(Message(kernel.status()), "no room for a plan");
+  EXPECT_EQ(Message(kernel.status()), "library: no room for a plan");
 }
 
 TEST_F(KernelRegistryTest, ListsEveryRefusal) {
