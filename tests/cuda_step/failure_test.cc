@@ -7,6 +7,7 @@
 
 #include "halftone/graph/runtime/executable.h"
 #include "halftone/kernels/device_backend.h"
+#include "halftone/tests/cuda/scoped_environment.h"
 #include "halftone/tests/cuda_step/both_devices.h"
 
 #if defined(HALFTONE_CUDA_EMULATED)
@@ -181,6 +182,8 @@ uint64_t CountOf(Call call) {
 struct AnyCall : ::testing::TestWithParam<std::tuple<Call, std::optional<DType>>> {
   AnyCall() : options_(emulation::GetOptions()) {}
   emulation::ScopedOptions options_;  // undoes what FailCall asked for
+  // A measurement would make calls of its own, and pass over those that fail.
+  const halftone::testing::ScopedEnvironment unmeasured_{"HALFTONE_AUTOTUNE", "0"};
 };
 
 TEST_P(AnyCall, OfAFirstRunFailsAndNothingHasChanged) {

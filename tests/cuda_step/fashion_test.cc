@@ -4,6 +4,7 @@
 
 #include "halftone/core/alloc_counter.h"
 #include "halftone/examples/support/dataset.h"
+#include "halftone/tests/cuda/scoped_environment.h"
 #include "halftone/tests/cuda_step/both_devices.h"
 
 #if defined(HALFTONE_CUDA_EMULATED)
@@ -131,12 +132,13 @@ TEST(CudaFashion, LazyStreamsSeeTheLearningRateOfTheirStep) {
 
 TEST(CudaFashion, AStepThatMayNotBeRecordedGivesTheSame) {
   const example::Dataset data = Images();
+  // A measurement replays graphs of its own.
+  const halftone::testing::ScopedEnvironment unmeasured("HALFTONE_AUTOTUNE", "0");
   const auto run = [&](const char* setting) {
-    setenv("HALFTONE_CUDA_GRAPH", setting, 1);
+    const halftone::testing::ScopedEnvironment recording("HALFTONE_CUDA_GRAPH", setting);
     emulation::ResetStatistics();
     FashionCnn model(2);
     const Record record = TrainFashion(model, data, Device::Cuda(0), 3);
-    unsetenv("HALFTONE_CUDA_GRAPH");
     return std::pair(record.losses, emulation::GetStatistics().graph_launches);
   };
   const auto [one_by_one, none] = run("0");
