@@ -5,8 +5,8 @@ function(_halftone_exported name)
 endfunction()
 
 # Compiles the sources of a target in batches: most of a file's time goes into the headers, which a batch
-# reads once. Names in anonymous namespaces must then differ within a target. Other sources named after the
-# target stay alone.
+# reads once. Names in anonymous namespaces must then differ within a target. Sources named after the target
+# stay alone.
 function(halftone_batch target)
   if(HALFTONE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -49,7 +49,7 @@ class Buffer {
   void* address() const { return data_; }
   size_t size() const { return size_; }
 
-  // `write` has undertaken to fill the buffer; an earlier write is forgotten.
+  // `write` has undertaken to fill the buffer (null: nobody has); an earlier write is forgotten.
   void SetPending(std::shared_ptr<PendingWrite> write);
   // Called by the write when it is done.
   void ClearPending() { pending_.store(nullptr, std::memory_order_release); }
