@@ -12,8 +12,10 @@ constexpr char kDTypes[] = "expected float64, float32, float16, int64, int32, ui
 std::optional<DType> FromNumPy(const py::dtype& dtype) {
   // '>' where the machine is little-endian, and the reverse, need a swap; '|' has one byte.
   if (!py::cast<bool>(dtype.attr("isnative"))) return std::nullopt;
-  const auto size = dtype.itemsize();
-  switch (dtype.kind()) {
+  // Attributes, not pybind11's accessors: those of 2.10 (Debian 12) read the struct of NumPy 1,
+  // which NumPy 2 laid out anew.
+  const auto size = py::cast<int64_t>(dtype.attr("itemsize"));
+  switch (py::cast<std::string>(dtype.attr("kind")).front()) {
     case 'f':
       if (size == 8) return DType::kF64;
       if (size == 4) return DType::kF32;
@@ -53,13 +55,32 @@ const char* NumPyName(DType dtype) {
   return "float32";
 }
 
+// Subclasses of ndarray may carry more than values (the mask of a masked array), which copying
+// would drop without a word. A memmap carries none.
+void RequirePlainArray(py::handle array, const std::string& what) {
+  const py::module_ numpy = py::module_::import("numpy");
+  const py::type type = py::type::of(array);
+  if (type.is(numpy.attr("ndarray")) || type.is(numpy.attr("memmap")) ||
+      py::isinstance(array, numpy.attr("generic"))) {
+    return;
+  }
+  const std::string got = Concat(what, ": got ", TypeName(array));
+  if (py::isinstance(array, numpy.attr("ma").attr("MaskedArray"))) {
+    RaiseTypeError(Concat(got,
+                          ", whose mask a tensor cannot hold; expected a plain NumPy array, for ",
+                          "example array.filled(0), and the mask as an input of its own"));
+  }
+  if (py::isinstance<py::array>(array)) {
+    RaiseTypeError(Concat(
+        got, ", a subclass of NumPy's array; expected a plain one: ", "numpy.asarray(array)"));
+  }
+  RaiseTypeError(Concat(got, ", expected a NumPy array"));
+}
+
 }  // namespace
 
 Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse) {
-  const py::module_ numpy = py::module_::import("numpy");
-  if (!py::isinstance<py::array>(array) && !py::isinstance(array, numpy.attr("generic"))) {
-    RaiseTypeError(Concat(what, ": got ", TypeName(array), ", expected a NumPy array"));
-  }
+  RequirePlainArray(array, what);
   const py::array source = py::cast<py::array>(array);
   const std::optional<DType> dtype = FromNumPy(source.dtype());
   if (!dtype.has_value()) {
@@ -83,9 +104,12 @@ Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse) 
 py::array ToArray(const Tensor& tensor) {
   const Tensor shown = tensor.dtype() == DType::kBF16 ? tensor.To(DType::kF32) : tensor;
   const std::vector<py::ssize_t> dims(shown.shape().dims().begin(), shown.shape().dims().end());
+  // Given, so that pybind11 does not ask the dtype for its size, see FromNumPy.
+  const std::vector<py::ssize_t> strides =
+      py::detail::c_strides(dims, static_cast<py::ssize_t>(SizeOf(shown.dtype())));
   auto* owner = new Tensor(shown);
   const py::capsule keep(owner, [](void* kept) { delete static_cast<Tensor*>(kept); });
-  return py::array(py::dtype(NumPyName(shown.dtype())), dims, owner->raw(), keep);
+  return py::array(py::dtype(NumPyName(shown.dtype())), dims, strides, owner->raw(), keep);
 }
 
 DType ToDType(py::handle dtype) {

@@ -4,9 +4,12 @@
 #include <pybind11/pybind11.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "halftone/core/device.h"
 #include "halftone/graph/nn/functional_conv.h"
+#include "halftone/graph/nn/parameter.h"
 #include "halftone/graph/nn/value.h"
 
 namespace halftone::python {
@@ -28,6 +31,10 @@ void BindGraphFile(py::module_& module);   // GraphFile, checkpoint files
 // An operand: a Value, a Parameter or a number. Errors: TypeError.
 nn::Located ToOperand(py::handle object);
 bool IsOperand(py::handle object);
+
+// A tied parameter once, in the order of the names.
+std::vector<nn::Parameter> Distinct(
+    const std::vector<std::pair<std::string, nn::Parameter>>& named);
 
 // Height and width: an int, or a pair. Errors: TypeError.
 nn::Size2d ToSize2d(py::handle object, const char* what);

@@ -1,10 +1,10 @@
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "halftone/graph/ir/graph.h"
 #include "halftone/python_stub/bind.h"
+#include "halftone/python_stub/collect.h"
 #include "halftone/python_stub/python_graph.h"
 
 namespace halftone::python {
@@ -59,18 +59,6 @@ void SetGraphAttribute(const py::object& self, const py::str& name, const py::ob
   }
 }
 
-// As nn::Graph::parameters: a tied parameter once.
-std::vector<nn::Parameter> UniqueParameters(const PythonGraph& graph) {
-  std::vector<nn::Parameter> list;
-  for (const auto& named : graph.named_parameters()) {
-    const auto same = [&named](const nn::Parameter& other) {
-      return other.storage() == named.second.storage();
-    };
-    if (std::none_of(list.begin(), list.end(), same)) list.push_back(named.second);
-  }
-  return list;
-}
-
 OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
                              const std::optional<optim::LRSchedule>& lr_sch) {
   optim::Optimizer optimizer = optim;
@@ -112,7 +100,7 @@ void BindState(py::class_<PythonGraph>& graph) {
           py::arg("path"), py::arg("strict") = true)
       .def("initialize", [](PythonGraph& g) { Check(g.initialize()); })
       .def("synchronize", [](PythonGraph& g) { Check(g.synchronize()); })
-      .def("parameters", &UniqueParameters)
+      .def("parameters", [](const PythonGraph& g) { return Distinct(g.named_parameters()); })
       .def("named_parameters", &PythonGraph::named_parameters)
       .def("grad_scaler", [](PythonGraph& g) { return ScalerHandle(g.grad_scaler(), g); })
       .def("last_step_skipped", &PythonGraph::last_step_skipped)
@@ -192,7 +180,8 @@ void BindConfig(py::module_& m) {
 }
 
 void BindGraph(py::module_& m) {
-  py::class_<PythonGraph> graph(m, "Graph", "A step: subclass it and describe the step in build()");
+  py::class_<PythonGraph> graph(m, "Graph", Collectable(),
+                                "A step: subclass it and describe the step in build()");
   graph
       .def(py::init([](const std::string& name) {
              return std::make_unique<PythonGraph>(ir::IsValidName(name) ? name : "graph");

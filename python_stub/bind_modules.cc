@@ -1,12 +1,14 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <unordered_set>
 
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/nn/module.h"
 #include "halftone/graph/nn/trace.h"
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
+#include "halftone/python_stub/collect.h"
 #include "halftone/python_stub/tracing.h"
 
 namespace halftone::python {
@@ -83,6 +85,7 @@ py::object Call(const py::object& self, const py::args& args, const py::kwargs& 
 }
 
 // nn::Sequential owns its modules, which Python cannot give away; this one refers to them.
+// keep_alive holds them, so that the collector sees them.
 class Sequential : public nn::Module {
  public:
   explicit Sequential(const py::args& modules) {
@@ -92,18 +95,18 @@ class Sequential : public nn::Module {
                               ", expected modules"));
       }
       register_module(std::to_string(modules_.size()), py::cast<nn::Module&>(module));
-      modules_.push_back(py::reinterpret_borrow<py::object>(module));
+      modules_.push_back(module);
     }
   }
   py::object Forward(py::object x) const {
-    for (const py::object& module : modules_) x = module(x);
+    for (py::handle module : modules_) x = module(x);
     return x;
   }
   std::string description() const override { return Concat("Sequential(", modules_.size(), ")"); }
-  const std::vector<py::object>& modules() const { return modules_; }
+  const std::vector<py::handle>& modules() const { return modules_; }
 
  private:
-  std::vector<py::object> modules_;
+  std::vector<py::handle> modules_;
 };
 
 py::list NamedParameters(const std::vector<std::pair<std::string, nn::Parameter>>& named) {
@@ -114,10 +117,20 @@ py::list NamedParameters(const std::vector<std::pair<std::string, nn::Parameter>
 
 }  // namespace
 
+std::vector<nn::Parameter> Distinct(
+    const std::vector<std::pair<std::string, nn::Parameter>>& named) {
+  std::vector<nn::Parameter> list;
+  std::unordered_set<const void*> seen;
+  for (const auto& [name, parameter] : named) {
+    if (seen.insert(parameter.storage().get()).second) list.push_back(parameter);
+  }
+  return list;
+}
+
 void BindModules(py::module_& m) {
   // Subclasses have attributes; py::dynamic_attr would have the collector visit them twice, and
   // circles through them never be freed.
-  py::class_<nn::Module>(m, "Module", "A named group of parameters and modules")
+  py::class_<nn::Module>(m, "Module", Collectable(), "A named group of parameters and modules")
       .def(py::init([](const std::string& name) -> std::unique_ptr<nn::Module> {
              return std::make_unique<UserModule>(name);
            }),
@@ -140,7 +153,8 @@ void BindModules(py::module_& m) {
             Register(module, name, parameter);
           },
           py::arg("name"), py::arg("parameter"))
-      .def("parameters", &nn::Module::parameters)
+      .def("parameters",
+           [](const nn::Module& module) { return Distinct(module.named_parameters()); })
       .def("named_parameters",
            [](const nn::Module& module) { return NamedParameters(module.named_parameters()); })
       .def("named_buffers",
@@ -151,10 +165,11 @@ void BindModules(py::module_& m) {
 
   py::class_<Sequential, nn::Module>(m, "Sequential", py::is_final())
       .def(py::init([](const py::args& modules) {
-        auto sequential = std::make_unique<Sequential>(modules);
-        Check(sequential->status());
-        return sequential;
-      }))
+             auto sequential = std::make_unique<Sequential>(modules);
+             Check(sequential->status());
+             return sequential;
+           }),
+           py::keep_alive<1, 2>())
       .def("forward", &Sequential::Forward, py::arg("x"))
       .def("__len__", [](const Sequential& s) { return s.modules().size(); })
       .def("__getitem__", [](const Sequential& s, int64_t i) {

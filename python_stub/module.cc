@@ -24,13 +24,15 @@ PyObject* NewAsBase(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return BaseType()->tp_new(type, args, kwargs);
 }
 
-// Python refuses X.__new__(X) where X has a __new__ of its own. Objects made that way, without
-// __init__, would have no C++ object.
-void RefuseBareNew(const py::module_& scope) {
+// Seals the classes of `scope`. Python refuses X.__new__(X) where X has a __new__ of its own:
+// objects made that way, without __init__, would have no C++ object. And it refuses to give an
+// object an immutable class: the C++ object would be one of the class before.
+void Seal(const py::module_& scope) {
   for (const auto& [name, member] : py::reinterpret_borrow<py::dict>(scope.attr("__dict__"))) {
     if (!PyType_Check(member.ptr())) continue;
     auto* type = reinterpret_cast<PyTypeObject*>(member.ptr());
     type->tp_new = &NewAsBase;
+    type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
     PyType_Modified(type);
   }
 }
@@ -84,7 +86,7 @@ void Bind(py::module_& m) {
   BindConfig(nn);
   BindGraph(nn);
   BindGraphFile(m);
-  for (const py::module_& scope : {m, nn, optim, amp}) RefuseBareNew(scope);
+  for (const py::module_& scope : {m, nn, optim, amp}) Seal(scope);
   ConstructInNew<nn::Module>();
   ConstructInNew<PythonGraph>();
 }

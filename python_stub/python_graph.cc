@@ -9,7 +9,7 @@ namespace halftone::python {
 namespace {
 
 nn::Value ToValue(py::handle object, const std::string& where) {
-  if (!py::isinstance<nn::Value>(object)) {
+  if (!py::isinstance<nn::Value>(object) && !py::isinstance<nn::Parameter>(object)) {
     RaiseTypeError(Concat("build() returned ", where, " of type ", TypeName(object),
                           "; expected Values: one, a tuple, a list or a dict of them, or None"));
   }

@@ -89,7 +89,7 @@ inline Value isfinite(const Value& x, Loc loc = Loc::current()) {
 }
 // a where `condition` (bool) holds, else b; all three broadcast, and a or b may be a number.
 inline Value where(const Value& condition, Located a, Located b, Loc loc = Loc::current()) {
-  const std::vector<Value> ab = internal::Operands(a, b, loc);
+  const std::vector<Value> ab = internal::Operands("where", a, b, loc);
   return internal::Op("where", {condition, ab[0], ab[1]}, {}, loc);
 }
 // `value` where `mask` (bool) holds, else x. In 16 bit, too, a value beyond the range acts as what

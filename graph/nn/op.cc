@@ -7,9 +7,31 @@
 namespace halftone::nn::internal {
 namespace {
 
-// The constant that `number` stands for beside a value of type `other`.
-Value Number(Trace& trace, double number, DType other, Loc loc) {
-  const bool whole = std::floor(number) == number;
+// Whether a whole number is one of the values of an integer type or bool.
+bool Fits(double number, DType dtype) {
+  switch (dtype) {
+    case DType::kI64:
+      return number >= -0x1p63 && number < 0x1p63;
+    case DType::kI32:
+      return number >= -0x1p31 && number < 0x1p31;
+    case DType::kU8:
+      return number >= 0 && number < 256;
+    case DType::kBool:
+      return number == 0 || number == 1;
+    default:
+      return true;
+  }
+}
+
+// The constant that `number` stands for beside a value of type `other`. A whole number takes an
+// integer type, in which it must not wrap.
+Value Number(Trace& trace, const char* op, double number, DType other, Loc loc) {
+  const bool whole = std::floor(number) == number;  // infinities too
+  if (whole && !Fits(number, other)) {
+    return Fail(loc, InvalidArgument(op, ": the number ", number,
+                                     " does not fit the other operand's ", "type, ", Name(other),
+                                     "; expected one that does, or a cast of ", "that operand"));
+  }
   trace.At(loc);
   return trace.Wrap(trace.builder().Scalar(IsFloat(other) || whole ? other : DType::kF32, number));
 }
@@ -54,23 +76,24 @@ Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::At
   return Op(name, PromoteAll(inputs, loc), std::move(attrs), loc);
 }
 
-std::vector<Value> Operands(const Located& a, const Located& b, Loc loc) {
+std::vector<Value> Operands(const char* op, const Located& a, const Located& b, Loc loc) {
   Trace* trace = Trace::Current();
   // After an error the operands are poison; a constant would only add noise.
   if (trace == nullptr || !trace->builder().status().ok()) return std::vector<Value>(2);
   if (a.is_number() && b.is_number()) {
-    Fail(loc, InvalidArgument("two numbers where at least one value is expected"));
+    Fail(loc, InvalidArgument(op, ": both operands are numbers; expected at least one value, for ",
+                              "example constant() of one of them"));
     return std::vector<Value>(2);
   }
   const DType a_type = a.is_number() ? b.value().dtype() : a.value().dtype();
   const DType b_type = b.is_number() ? a.value().dtype() : b.value().dtype();
-  return PromoteAll({a.is_number() ? Number(*trace, a.number(), a_type, loc) : a.value(),
-                     b.is_number() ? Number(*trace, b.number(), b_type, loc) : b.value()},
+  return PromoteAll({a.is_number() ? Number(*trace, op, a.number(), a_type, loc) : a.value(),
+                     b.is_number() ? Number(*trace, op, b.number(), b_type, loc) : b.value()},
                     loc);
 }
 
-Value Operator(const std::string& name, const Located& a, const Located& b, Loc loc) {
-  return Op(name, Operands(a, b, loc), {}, loc);
+Value Operator(const char* name, const Located& a, const Located& b, Loc loc) {
+  return Op(name, Operands(name, a, b, loc), {}, loc);
 }
 
 int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc) {

@@ -18,10 +18,10 @@ Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attribut
 Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
                Loc loc);
 // The operands of an operator: a number becomes a constant of the other's dtype, then both are cast
-// to their common dtype. Two numbers are an error of the trace.
-std::vector<Value> Operands(const Located& a, const Located& b, Loc loc);
+// to their common dtype. Two numbers are an error of the trace that names `op`.
+std::vector<Value> Operands(const char* op, const Located& a, const Located& b, Loc loc);
 // Op `name` over them.
-Value Operator(const std::string& name, const Located& a, const Located& b, Loc loc);
+Value Operator(const char* name, const Located& a, const Located& b, Loc loc);
 
 // Inputs cast to their common dtype.
 std::vector<Value> PromoteAll(const std::vector<Value>& inputs, Loc loc);

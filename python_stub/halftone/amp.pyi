@@ -12,10 +12,10 @@ class Policy:
         self,
         dtype: Union[None, str, DTypeLike] = None,
         *,
-        allow: Sequence[str] = ...,
-        infer: Sequence[str] = ...,
-        clear: Sequence[str] = ...,
-        deny: Sequence[str] = ...,
+        allow: Sequence[str] = [],
+        infer: Sequence[str] = [],
+        clear: Sequence[str] = [],
+        deny: Sequence[str] = [],
         low_outputs: bool = False,
         trim: bool = True,
     ) -> None: ...
@@ -37,7 +37,7 @@ class GradScaler:
         *,
         dynamic: bool = True,
         min_scale: float = 1.0,
-        max_scale: float = ...,
+        max_scale: float = 3.4028234663852886e38,
         hysteresis: int = 1,
         max_consecutive_skips: int = 0,
     ) -> None: ...

@@ -120,11 +120,35 @@ absl::Status ErrorOfBuild(const FnGraph::Fn& build) {
   return CallStatus(graph, {F32({2}, {1, 2})});
 }
 
-TEST(OperandErrors, NumbersOnly) {
-  const absl::Status status =
-      ErrorOfBuild([](const Values&) -> Values { return {maximum(1.0, 2.0)}; });
-  ExpectError(status, kInvalid,
-              At(__LINE__ - 2) + "two numbers where at least one value is expected");
+TEST(OperandErrors, F54NumbersOnly) {
+  const std::string rest =
+      ": both operands are numbers; expected at least one value, for example constant() of one of "
+      "them";
+  absl::Status status = ErrorOfBuild([](const Values&) -> Values { return {maximum(1.0, 2.0)}; });
+  ExpectError(status, kInvalid, At(__LINE__ - 1) + "maximum" + rest);
+  status = ErrorOfBuild([](const Values& in) -> Values { return {where(in[0] > 1, 1.0, 0.0)}; });
+  ExpectError(status, kInvalid, At(__LINE__ - 1) + "where" + rest);
+}
+
+TEST(OperandErrors, ANumberThatDoesNotFit) {
+  const auto error = [](DType type, double number) {
+    return ErrorOfBuild([=](const Values& in) -> Values { return {cast(in[0], type) + number}; });
+  };
+  const auto text = [](const std::string& number, const std::string& type) {
+    return "add: the number " + number + " does not fit the other operand's type, " + type +
+           "; expected one that does, or a cast of that operand";
+  };
+  EXPECT_EQ(error(DType::kI32, 0x1p31 - 1), absl::OkStatus());
+  EXPECT_EQ(error(DType::kI32, -0x1p31), absl::OkStatus());
+  EXPECT_THAT(error(DType::kI32, 0x1p31).message(), HasSubstr(text("2.14748e+09", "i32")));
+  EXPECT_THAT(error(DType::kI64, 0x1p63).message(), HasSubstr(text("9.22337e+18", "i64")));
+  EXPECT_THAT(error(DType::kU8, 256).message(), HasSubstr(text("256", "u8")));
+  EXPECT_THAT(error(DType::kU8, -1).message(), HasSubstr(text("-1", "u8")));
+  EXPECT_EQ(error(DType::kU8, 255), absl::OkStatus());
+  EXPECT_EQ(error(DType::kBool, 1), absl::OkStatus());
+  EXPECT_THAT(error(DType::kBool, 2).message(), HasSubstr(text("2", "bool")));
+  EXPECT_THAT(error(DType::kI32, std::numeric_limits<double>::infinity()).message(),
+              HasSubstr(text("inf", "i32")));
 }
 
 TEST(OperandErrors, NeverAssigned) {
