@@ -142,7 +142,7 @@ nn::Located ToOperand(py::handle object) {
   if (exact && !exact.equal(object)) {
     Raise(InvalidArgument("the number ", py::cast<std::string>(py::str(object)),
                           " has more digits than a double; expected one that a double holds, or ",
-                          "nn.constant(numpy.int64(...))"));
+                          "nn.constant of an int64"));
   }
   return {number};
 }
