@@ -81,6 +81,17 @@ absl::Status Optimizer::Validate() const {
   return absl::OkStatus();
 }
 
+void Optimizer::ReplaceParameters(const std::function<ParameterList(const ParameterRef&)>& now) {
+  ParameterList all;
+  std::set<const runtime::VariableStorage*> seen;
+  for (const ParameterRef& parameter : parameters_) {
+    for (ParameterRef& successor : now(parameter)) {
+      if (seen.insert(successor.get()).second) all.push_back(std::move(successor));
+    }
+  }
+  parameters_ = std::move(all);
+}
+
 ir::Attributes Optimizer::ToMarker(const std::string& name,
                                    const std::vector<std::string>& names) const {
   HT_CHECK(names.size() == parameters_.size(), "one name per parameter");

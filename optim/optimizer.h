@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class Optimizer {
   // "sgd", "adam", "adamw".
   const std::string& rule() const { return rule_; }
   const ParameterList& parameters() const { return parameters_; }
+  // Puts what `now` gives for each parameter in its place, each once: where parameters were tied
+  // there is one for several, where a tie was undone several for one.
+  void ReplaceParameters(const std::function<ParameterList(const ParameterRef&)>& now);
   double lr() const { return hyper_.GetFloat("lr"); }
   // Hyper-parameters under the names of the optimizer marker.
   const ir::Attributes& hyper_parameters() const { return hyper_; }

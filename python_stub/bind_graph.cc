@@ -3,8 +3,10 @@
 #include <optional>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/python_stub/bind.h"
 #include "halftone/python_stub/collect.h"
+#include "halftone/python_stub/load_state.h"
 #include "halftone/python_stub/python_graph.h"
 
 namespace halftone::python {
@@ -75,14 +77,20 @@ ScalerHandle AddScaler(PythonGraph& graph, const amp::GradScaler& scaler) {
   return handle;
 }
 
+auto LoadInto(PythonGraph& graph) {
+  return [&graph](const nn::StateDict& state, bool strict) {
+    return graph.load_state_dict(state, strict);
+  };
+}
+
 void BindState(py::class_<PythonGraph>& graph) {
   graph.def("state_dict", [](PythonGraph& g) { return FromStateDict(Unwrap(g.state_dict())); })
       .def(
           "load_state_dict",
-          [](PythonGraph& g, const py::dict& state, bool strict) {
-            return Unwrap(g.load_state_dict(ToStateDict(state), strict));
+          [](PythonGraph& g, const py::dict& state, bool strict, const py::object& rename) {
+            return LoadState(ToStateDict(state), strict, rename, "", LoadInto(g));
           },
-          py::arg("state"), py::arg("strict") = true)
+          py::arg("state"), py::arg("strict") = true, py::arg("rename") = py::none())
       .def(
           "save_checkpoint",
           [](PythonGraph& g, const std::string& path, const Metadata& metadata) {
@@ -91,13 +99,14 @@ void BindState(py::class_<PythonGraph>& graph) {
           py::arg("path"), py::arg("metadata") = Metadata())
       .def(
           "load_checkpoint",
-          [](PythonGraph& g, const std::string& path, bool strict) {
-            Metadata metadata;
-            absl::StatusOr<nn::LoadReport> report = g.load_checkpoint(path, strict, &metadata);
-            CheckFile(report.status());
-            return py::make_tuple(*report, FromMetadata(metadata));
+          [](PythonGraph& g, const std::string& path, bool strict, const py::object& rename) {
+            const absl::StatusOr<runtime::Checkpoint> checkpoint = runtime::ReadCheckpoint(path);
+            CheckFile(checkpoint.status());
+            const nn::LoadReport report =
+                LoadState(checkpoint->tensors, strict, rename, path + ": ", LoadInto(g));
+            return py::make_tuple(report, FromMetadata(checkpoint->metadata));
           },
-          py::arg("path"), py::arg("strict") = true)
+          py::arg("path"), py::arg("strict") = true, py::arg("rename") = py::none())
       .def("initialize", [](PythonGraph& g) { Check(g.initialize()); })
       .def("synchronize", [](PythonGraph& g) { Check(g.synchronize()); })
       .def("parameters", [](const PythonGraph& g) { return Distinct(g.named_parameters()); })
@@ -151,9 +160,18 @@ void BindHandles(py::module_& m) {
             Check(h.get().load_state_dict(state));
           },
           py::arg("state"));
+  py::class_<nn::LoadMismatch>(m, "LoadMismatch", py::is_final())
+      .def_readonly("name", &nn::LoadMismatch::name)
+      .def_readonly("got", &nn::LoadMismatch::got)
+      .def_readonly("expected", &nn::LoadMismatch::expected);
   py::class_<nn::LoadReport>(m, "LoadReport", py::is_final())
       .def_readonly("missing", &nn::LoadReport::missing)
-      .def_readonly("unexpected", &nn::LoadReport::unexpected);
+      .def_readonly("unexpected", &nn::LoadReport::unexpected)
+      .def_readonly("mismatched", &nn::LoadReport::mismatched)
+      .def_readonly("unused_renames", &nn::LoadReport::unused_renames)
+      .def("__repr__", [](const nn::LoadReport& report) {
+        return Text("LoadReport(" + report.ToString() + ")");
+      });
 }
 
 void BindConfig(py::module_& m) {

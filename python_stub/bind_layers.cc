@@ -25,13 +25,15 @@ std::unique_ptr<M> Make(Args&&... args) {
   return module;
 }
 
-// An attribute that is None where the layer has no such parameter; assigning ties.
+// An attribute that is None where the layer has no such parameter; assigning ties. What is read is
+// a handle of its own: it stays with its tensor when the layer is given another.
 template <typename M>
 void Attribute(py::class_<M, nn::Module>& layer, const char* name, nn::Parameter M::*member) {
   layer.def_property(
       name,
       [member](const M& module) -> std::optional<nn::Parameter> {
-        const nn::Parameter& parameter = module.*member;
+        nn::Parameter parameter;
+        parameter = module.*member;
         return parameter.defined() ? std::optional<nn::Parameter>(parameter) : std::nullopt;
       },
       [member](M& module, const nn::Parameter& parameter) { module.*member = parameter; });

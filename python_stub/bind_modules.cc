@@ -9,6 +9,7 @@
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
 #include "halftone/python_stub/collect.h"
+#include "halftone/python_stub/load_state.h"
 #include "halftone/python_stub/tracing.h"
 
 namespace halftone::python {
@@ -29,6 +30,7 @@ struct Registrar : nn::Module {
   using nn::Module::register_buffer;
   using nn::Module::register_module;
   using nn::Module::register_parameter;
+  using nn::Module::replace_parameter;
 };
 
 bool Contains(const nn::Module& module, const nn::Module& sought) {
@@ -70,8 +72,12 @@ void SetModuleAttribute(const py::object& self, const py::str& name, const py::o
   if (py::isinstance<nn::Module>(value)) {
     Register(self, py::cast<std::string>(name), value);
   } else if (py::isinstance<nn::Parameter>(value)) {
-    Register(py::cast<nn::Module&>(self), py::cast<std::string>(name),
-             py::cast<nn::Parameter>(value));
+    auto& module = py::cast<nn::Module&>(self);
+    const auto own_name = py::cast<std::string>(name);
+    const auto parameter = py::cast<nn::Parameter>(value);
+    // Assigned anew: a tie, or a new tensor.
+    if ((module.*&Registrar::replace_parameter)(own_name, parameter)) return;
+    Register(module, own_name, parameter);
   }
 }
 
@@ -159,6 +165,17 @@ void BindModules(py::module_& m) {
            [](const nn::Module& module) { return NamedParameters(module.named_parameters()); })
       .def("named_buffers",
            [](const nn::Module& module) { return NamedParameters(module.named_buffers()); })
+      .def("state_dict",
+           [](const nn::Module& module) { return FromStateDict(Unwrap(module.state_dict())); })
+      .def(
+          "load_state_dict",
+          [](nn::Module& module, const py::dict& state, bool strict, const py::object& rename) {
+            return LoadState(ToStateDict(state), strict, rename, "",
+                             [&module](const runtime::StateDict& renamed, bool whole) {
+                               return module.load_state_dict(renamed, whole);
+                             });
+          },
+          py::arg("state"), py::arg("strict") = true, py::arg("rename") = py::none())
       .def("keep_fp32", &nn::Module::keep_fp32)
       .def("allow_low", &nn::Module::allow_low)
       .def("__repr__", &nn::Module::description);

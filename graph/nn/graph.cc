@@ -137,6 +137,7 @@ absl::Status Graph::Impl::CheckOverlap(const CompiledStep& step, absl::Span<cons
 
 absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<const Tensor> in) {
   HT_RETURN_IF_ERROR(status);
+  HT_RETURN_IF_ERROR(UpdateNames().status());
   HT_RETURN_IF_ERROR(CheckInputs(in));
   const auto fits = [&](const std::unique_ptr<CompiledStep>& step) {
     if (step->training != training || step->inputs.size() != in.size()) return false;
@@ -167,7 +168,7 @@ absl::Status Graph::Impl::Execute(Graph& graph, CompiledStep& step) {
   const uint64_t before = run_count;
   const absl::Status ran = Launch(step);
   if (ran.ok()) return step.training ? CheckSkips() : absl::OkStatus();
-  if (run_count != before && step.training) {
+  if (run_count != before) {
     // What earlier steps tell of the optimizers comes first.
     Settle();
     NoteFailure();
@@ -180,7 +181,8 @@ absl::Status Graph::Impl::Launch(CompiledStep& step) {
   // Hidden outputs are written in the order of the steps; only one executable keeps it.
   if (under_way != &step) Settle();
   HT_RETURN_IF_ERROR(std::exchange(late_error, absl::OkStatus()));
-  HT_RETURN_IF_ERROR(executable.Start(step.in.data(), step.out.data(), &run_count));
+  uint64_t* const count = step.training ? &run_count : &evaluation_count;
+  HT_RETURN_IF_ERROR(executable.Start(step.in.data(), step.out.data(), count));
   if (!executable.writes_outputs_later()) return absl::OkStatus();
   under_way = &step;
   const std::shared_ptr<PendingWrite> pending = executable.WatchOutputs(step.buffers);

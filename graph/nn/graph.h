@@ -24,6 +24,8 @@ class Executable;
 namespace halftone::nn {
 
 using StateDict = runtime::StateDict;
+using LoadMismatch = runtime::LoadMismatch;
+using LoadOptions = runtime::LoadOptions;
 using LoadReport = runtime::LoadReport;
 
 // Subclass it, own modules (or refer to modules that live longer), describe the step in build().
@@ -92,13 +94,20 @@ class Graph {
 
   // State of all modules, optimizers and scalers by name: "fc1.weight",
   // "optimizer0.fc1.weight.exp_avg", "scaler0.scale", and "run_count", which random masks follow.
-  // Makes initial values that are missing. Errors: those of the constructor, ResourceExhausted.
+  // Tied parameters have all their names, which share one tensor, and state of an optimizer under
+  // the first of them. Makes initial values that are missing. Errors: those of the constructor,
+  // ResourceExhausted.
   absl::StatusOr<StateDict> state_dict();
   // Also before the first call: state of optimizers that is made by compiling is kept until then.
-  // Errors: InvalidArgument listing what is missing, unexpected or of another type; nothing has
-  // changed then. With strict = false missing and unexpected names are only reported; so is always
-  // the state of scalers, for states to pass between graphs with and without mixed precision.
+  // One name of tied parameters is enough. Errors: InvalidArgument listing what is missing,
+  // unexpected or of another type, or names of one parameter that have different values; nothing
+  // has changed then. With strict = false all but the last is only reported; so is always the state
+  // of scalers, for states to pass between graphs with and without mixed precision. The optimizer
+  // state of a parameter of another type starts anew; its count of applied steps is the state's.
+  //
+  // Example: load_state_dict(state, {.strict = false, .rename = {{"module.*", "*"}}})
   absl::StatusOr<LoadReport> load_state_dict(const StateDict& state, bool strict = true);
+  absl::StatusOr<LoadReport> load_state_dict(const StateDict& state, const LoadOptions& options);
   // state_dict() and `metadata` (where the data stands, what the program wants back) in one file,
   // of which the last version stays as "<path>.previous"; whatever ends the program, one of the two
   // is complete. Errors: of state_dict() and runtime::WriteCheckpoint; the file is then as before.
@@ -109,6 +118,9 @@ class Graph {
   absl::StatusOr<LoadReport> load_checkpoint(
       const std::string& path, bool strict = true,
       std::map<std::string, std::string>* metadata = nullptr);
+  absl::StatusOr<LoadReport> load_checkpoint(
+      const std::string& path, const LoadOptions& options,
+      std::map<std::string, std::string>* metadata = nullptr);
   // Gives parameters and buffers that have no value yet their initial one, by config.seed.
   absl::Status initialize();
 
@@ -118,8 +130,10 @@ class Graph {
   bool last_step_skipped() const;
   // The first parameter whose gradient was not finite in the last training step; "" if none.
   std::string first_nonfinite_param() const;
-  // Steps run, skipped and failed ones included; not calls that only told the error of an earlier
-  // one.
+  // Training steps begun, skipped and failed ones included; not evaluations, nor calls that only
+  // told the error of an earlier step. Random masks of a training step follow it, those of an
+  // evaluation (where something in it is random) a count of evaluations that no state keeps: they
+  // change nothing of a later training step.
   uint64_t run_count() const;
 
   // Text of the step as build() described it and after all passes, for the signature called or

@@ -50,6 +50,17 @@ absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& con
 absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(Graph& graph,
                                                               absl::Span<const Tensor> in,
                                                               size_t* num_outputs) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced, TraceOnce(graph, in, num_outputs));
+    if (traced != nullptr) return traced;
+  }
+  return FailedPrecondition("graph @", name, ": build() assigns other parameters at every call; ",
+                            "expected the same, or none");
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
+                                                                  absl::Span<const Tensor> in,
+                                                                  size_t* num_outputs) {
   HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(graph.config));
   if (low == DType::kF16 && scalers.empty() && training) {
     // f16 gradients vanish without one; a pass drops it where nothing is f16.
@@ -67,6 +78,8 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(Graph& graph,
   }
   const Values outputs = graph.build(Values(std::move(inputs)));
   HT_RETURN_IF_ERROR(builder.status());
+  HT_ASSIGN_OR_RETURN(const bool renamed, UpdateNames());
+  if (renamed) return nullptr;
   builder.At({});
   for (const Value& value : outputs) {
     if (!value.valid()) {

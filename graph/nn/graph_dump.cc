@@ -10,6 +10,7 @@ namespace halftone::nn {
 absl::Status Graph::Impl::DumpState(Graph& graph, const CompiledStep& step) {
   runtime::Checkpoint checkpoint;
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, graph.state_dict());
+  if (!step.training) checkpoint.tensors[kRunCount] = CountTensor(evaluation_count);
   HT_RETURN_IF_ERROR(runtime::WriteCheckpoint(step.dump_dir + "/variables.ckpt", checkpoint));
 
   const std::vector<ir::Node*> inputs = step.traced->inputs();

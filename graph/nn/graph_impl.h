@@ -16,6 +16,10 @@
 
 namespace halftone::nn {
 
+// The counter of random ops in a saved state.
+inline constexpr char kRunCount[] = "run_count";
+Tensor CountTensor(uint64_t count);
+
 // What a run tells about an optimizer; hidden graph outputs are written straight into it. To be
 // read after Impl::Settle.
 struct StepResult {
@@ -37,6 +41,22 @@ struct ScalerEntry {
   bool automatic = false;  // made for f16 because the user set none
   // Looked up once: read after every step. Null if disabled.
   std::shared_ptr<runtime::VariableStorage> consecutive_skips = nullptr;
+};
+
+// What an optimizer keeps for a parameter, while names are bound anew.
+struct HeldSlot {
+  const OptimizerEntry* optimizer;
+  std::string name;  // "exp_avg"
+  std::shared_ptr<runtime::VariableStorage> of;
+  runtime::VariableStore::Held held;
+};
+
+// What add_module or add_parameter was given: one of module and parameter.
+struct Addition {
+  std::string name;
+  Module* module = nullptr;
+  Parameter parameter;
+  Loc added_at;
 };
 
 // One compiled signature.
@@ -62,11 +82,16 @@ struct Graph::Impl {
   Device device;
   bool training = true;
   int debug = 0;
-  uint64_t run_count = 0;
+  uint64_t run_count = 0;         // training steps begun; random masks follow it
+  uint64_t evaluation_count = 0;  // the same for evaluations, which no state keeps
 
   runtime::VariableStore store;
   internal::GraphInfo info;
-  std::vector<std::pair<std::string, Parameter>> parameters;
+  std::vector<Addition> additions;
+  // Parameters and buffers of `additions` as `store` has them, and the version of the process's
+  // structure at which that was so.
+  std::map<std::string, std::shared_ptr<runtime::VariableStorage>> bound;
+  uint64_t structure_version = 0;
   std::deque<OptimizerEntry> optimizers;  // addresses of StepResults stay
   std::deque<ScalerEntry> scalers;
 
@@ -85,12 +110,24 @@ struct Graph::Impl {
     const std::string where = internal::ToSourceLocation(loc).ToString();
     status = where.empty() ? error : Annotate(error, where + ": ");
   }
-  void Bind(const std::string& variable, const Parameter& parameter, Loc loc);
-  void AddModule(const std::string& path, const std::string& prefix, Module& module);
+  void Add(Addition addition);
+  // The parameters and buffers of all additions, under their names.
+  std::vector<std::pair<std::string, Parameter>> NamedVariables() const;
+  // Where parameters were assigned or members added since the names were bound, binds them anew;
+  // optimizers and their state follow. Whether something has changed. Errors: what no optimizer can
+  // follow, two variables of one name; nothing has changed then.
+  absl::StatusOr<bool> UpdateNames();
+  std::vector<HeldSlot> TakeSlots();
+  // Under the names that their parameters have now; those of parameters that are gone are dropped.
+  void PutSlots(std::vector<HeldSlot> slots);
   // Declares state whose name and first value are known before compiling.
   void BindState(const ir::Variable& variable, Loc loc, const Tensor& value = {});
   ScalerEntry* FindScaler(const std::string& scaler);
   OptimizerEntry* FindOptimizer(const std::string& optimizer);
+  // Names of what an optimizer keeps for each parameter: "exp_avg".
+  static std::vector<std::string> SlotsOf(const OptimizerEntry& entry);
+  // Slots that `state` has under another name of a tied parameter, under the one that it has here.
+  absl::StatusOr<StateDict> WithOwnSlotNames(const StateDict& state) const;
   // Types of the state that only compiling makes.
   std::map<std::string, ir::ValueType> StateMadeLater(const GraphConfig& config) const;
   // State that is there for mixed precision's sake: with it or without it a graph is the same.
@@ -108,6 +145,9 @@ struct Graph::Impl {
                                                             absl::Span<const Tensor> in);
   absl::StatusOr<std::unique_ptr<ir::Graph>> Trace(Graph& graph, absl::Span<const Tensor> in,
                                                    size_t* num_outputs);
+  // One call of build(). Null if it tied parameters, so that what it traced has old names.
+  absl::StatusOr<std::unique_ptr<ir::Graph>> TraceOnce(Graph& graph, absl::Span<const Tensor> in,
+                                                       size_t* num_outputs);
   // The low dtype to compile for; nullopt: none, f32 throughout.
   absl::StatusOr<std::optional<DType>> LowType(const GraphConfig& config);
   void AddNote(std::string note);

@@ -7,19 +7,6 @@
 
 namespace halftone::nn {
 
-void Graph::Impl::Bind(const std::string& variable, const Parameter& parameter, Loc loc) {
-  Fail(loc, store.Bind(variable, parameter.storage()));
-  parameters.emplace_back(variable, parameter);
-}
-
-void Graph::Impl::AddModule(const std::string& path, const std::string& prefix, Module& module) {
-  // A module with two names keeps its first path.
-  info.module_paths.emplace(&module, path);
-  for (const auto& [child, submodule] : module.children()) {
-    AddModule(path + "/" + child, prefix + child + ".", *submodule);
-  }
-}
-
 void Graph::Impl::BindState(const ir::Variable& variable, Loc loc, const Tensor& value) {
   Fail(loc, store.Declare(variable, value).status());
 }
@@ -43,13 +30,7 @@ void Graph::add_module(const std::string& name, Module& module, Loc loc) {
     return;
   }
   impl_->Fail(loc, Annotate(module.status(), "module \"" + name + "\": "));
-  impl_->AddModule(name, name + ".", module);
-  for (const auto& [own, parameter] : module.named_parameters()) {
-    impl_->Bind(name + "." + own, parameter, loc);
-  }
-  for (const auto& [own, buffer] : module.named_buffers()) {
-    impl_->Fail(loc, impl_->store.Bind(name + "." + own, buffer.storage()));
-  }
+  impl_->Add({name, &module, {}, loc});
 }
 
 void Graph::add_parameter(const std::string& name, const Parameter& parameter, Loc loc) {
@@ -60,24 +41,28 @@ void Graph::add_parameter(const std::string& name, const Parameter& parameter, L
   } else if (!parameter.defined()) {
     impl_->Fail(loc, InvalidArgument("add_parameter: \"", name,
                                      "\" is undefined; expected one with a shape"));
-  } else if (parameter.storage()->kind() == ir::VariableKind::kParameter) {
-    impl_->Bind(name, parameter, loc);
   } else {
-    impl_->Fail(loc, impl_->store.Bind(name, parameter.storage()));
+    impl_->Add({name, nullptr, parameter, loc});
   }
 }
 
 std::vector<std::pair<std::string, Parameter>> Graph::named_parameters() const {
-  return impl_->parameters;
+  std::vector<std::pair<std::string, Parameter>> named;
+  for (const auto& variable : impl_->NamedVariables()) {
+    const bool is_parameter = variable.second.storage()->kind() == ir::VariableKind::kParameter;
+    if (is_parameter) named.push_back(variable);
+  }
+  return named;
 }
 
 optim::ParameterList Graph::parameters() const {
-  return internal::DistinctStorages(impl_->parameters);
+  return internal::DistinctStorages(named_parameters());
 }
 
 OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc) {
   Impl& impl = *impl_;
   const std::string name = Concat("optimizer", impl.optimizers.size());
+  impl.Fail(loc, impl.UpdateNames().status());
   impl.Fail(loc, Annotate(optimizer.Validate(), name + ": "));
   std::vector<std::string> names;
   for (const optim::ParameterRef& parameter : optimizer.parameters()) {

@@ -10,21 +10,24 @@
 namespace halftone::nn {
 namespace {
 
-constexpr char kRunCount[] = "run_count";
 constexpr char kScaler[] = "scaler";  // and a number
 
 }  // namespace
+
+Tensor CountTensor(uint64_t count) {
+  Tensor tensor = Tensor::Empty(DType::kI64, Shape{});
+  *tensor.data<int64_t>() = static_cast<int64_t>(count);
+  return tensor;
+}
 
 std::map<std::string, ir::ValueType> Graph::Impl::StateMadeLater(const GraphConfig& config) const {
   std::map<std::string, ir::ValueType> types;
   for (const OptimizerEntry& entry : optimizers) {
     types[optim::FirstNonFiniteVariable(entry.name)] = {DType::kI32, Shape{}};
-    const auto rule =
-        optim::RuleOfMarker(entry.optimizer.ToMarker(entry.name, entry.parameter_names));
-    if (!rule.ok()) continue;
+    const std::vector<std::string> slots = SlotsOf(entry);
     for (const std::string& parameter : entry.parameter_names) {
       const std::shared_ptr<runtime::VariableStorage> storage = store.Find(parameter);
-      for (const std::string& slot : rule->slots) {
+      for (const std::string& slot : slots) {
         types[optim::SlotVariable(entry.name, parameter, slot)] = {storage->dtype(),
                                                                    storage->shape()};
       }
@@ -81,32 +84,67 @@ std::string Graph::first_nonfinite_param() const { return impl_->FirstNonFinite(
 
 absl::Status Graph::initialize() {
   HT_RETURN_IF_ERROR(impl_->status);
+  HT_RETURN_IF_ERROR(impl_->UpdateNames().status());
   return impl_->store.MaterialiseAll(config.seed);
 }
 
 absl::StatusOr<StateDict> Graph::state_dict() {
   HT_RETURN_IF_ERROR(initialize());
   StateDict state = impl_->store.Save();
-  Tensor count = Tensor::Empty(DType::kI64, Shape{});
-  *count.data<int64_t>() = static_cast<int64_t>(impl_->run_count);
-  state[kRunCount] = count;
+  state[kRunCount] = CountTensor(impl_->run_count);
   return state;
 }
 
-absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool strict) {
-  HT_RETURN_IF_ERROR(impl_->status);
-  StateDict variables = state;
-  const auto count = variables.find(kRunCount);
-  uint64_t run_count = impl_->run_count;
-  if (count != variables.end()) {
-    const Tensor& value = count->second;
-    if (!value.defined() || value.dtype() != DType::kI64 || value.shape() != Shape{}) {
-      return InvalidArgument("load_state_dict: \"", kRunCount, "\" is ",
-                             value.defined() ? value.TypeString() : "an undefined tensor",
-                             ", expected i64[]");
+absl::StatusOr<StateDict> Graph::Impl::WithOwnSlotNames(const StateDict& state) const {
+  std::map<std::string, std::string> own_names;
+  for (const OptimizerEntry& entry : optimizers) {
+    const std::vector<std::string> slots = SlotsOf(entry);
+    for (const auto& [variable, storage] : bound) {
+      const std::string& own = *store.NameOf(storage.get());
+      if (own == variable) continue;
+      for (const std::string& slot : slots) {
+        own_names[optim::SlotVariable(entry.name, variable, slot)] =
+            optim::SlotVariable(entry.name, own, slot);
+      }
     }
-    run_count = static_cast<uint64_t>(*value.data<int64_t>());
+  }
+  if (own_names.empty()) return state;
+  StateDict renamed;
+  std::map<std::string, std::string> origins;
+  for (const auto& [variable, value] : state) {
+    const auto own = own_names.find(variable);
+    HT_RETURN_IF_ERROR(runtime::PutRenamed(
+        variable, own == own_names.end() ? variable : own->second, value, renamed, origins));
+  }
+  return renamed;
+}
+
+absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool strict) {
+  return load_state_dict(state, LoadOptions{.strict = strict});
+}
+
+absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
+                                                  const LoadOptions& options) {
+  HT_RETURN_IF_ERROR(impl_->status);
+  HT_RETURN_IF_ERROR(impl_->UpdateNames().status());
+  std::vector<std::string> unused;
+  HT_ASSIGN_OR_RETURN(StateDict variables, runtime::Renamed(state, options, &unused));
+  HT_ASSIGN_OR_RETURN(variables, impl_->WithOwnSlotNames(variables));
+  uint64_t run_count = impl_->run_count;
+  std::vector<runtime::LoadMismatch> mismatched;
+  if (const auto count = variables.find(kRunCount); count != variables.end()) {
+    const Tensor& value = count->second;
+    if (value.defined() && value.dtype() == DType::kI64 && value.shape() == Shape{}) {
+      run_count = static_cast<uint64_t>(*value.data<int64_t>());
+    } else {
+      mismatched.push_back(
+          {kRunCount, value.defined() ? value.TypeString() : "an undefined tensor", "i64[]"});
+    }
     variables.erase(count);
+  }
+  if (options.strict && !mismatched.empty()) {
+    return InvalidArgument("load_state_dict: \"", kRunCount, "\" is ", mismatched[0].got,
+                           ", expected ", mismatched[0].expected);
   }
   const std::map<std::string, ir::ValueType> later = impl_->StateMadeLater(config);
   runtime::LoadRules rules;
@@ -115,8 +153,10 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool s
     return found == later.end() ? std::nullopt : std::optional(found->second);
   };
   rules.is_optional = [this](const std::string& name) { return impl_->IsPrecisionState(name); };
-  HT_ASSIGN_OR_RETURN(LoadReport report, impl_->store.Load(variables, strict, rules));
+  HT_ASSIGN_OR_RETURN(LoadReport report, impl_->store.Load(variables, options.strict, rules));
   impl_->run_count = run_count;
+  report.unused_renames = std::move(unused);
+  report.mismatched.insert(report.mismatched.end(), mismatched.begin(), mismatched.end());
   return report;
 }
 
@@ -130,8 +170,14 @@ absl::Status Graph::save_checkpoint(const std::string& path,
 
 absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path, bool strict,
                                                   std::map<std::string, std::string>* metadata) {
+  return load_checkpoint(path, LoadOptions{.strict = strict}, metadata);
+}
+
+absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path,
+                                                  const LoadOptions& options,
+                                                  std::map<std::string, std::string>* metadata) {
   HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint, runtime::ReadCheckpoint(path));
-  absl::StatusOr<LoadReport> report = load_state_dict(checkpoint.tensors, strict);
+  absl::StatusOr<LoadReport> report = load_state_dict(checkpoint.tensors, options);
   if (!report.ok()) return Annotate(report.status(), path + ": ");
   if (metadata != nullptr) *metadata = std::move(checkpoint.metadata);
   return report;

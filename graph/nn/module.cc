@@ -14,7 +14,9 @@ using NamedParameters = std::vector<std::pair<std::string, Parameter>>;
 template <typename Own>
 void Collect(const Module& module, const std::string& prefix, const Own& own,
              NamedParameters* out) {
-  for (const auto& [name, parameter] : own(module)) out->emplace_back(prefix + name, parameter);
+  for (const auto& [name, parameter] : own(module)) {
+    if (parameter.defined()) out->emplace_back(prefix + name, parameter);
+  }
   for (const auto& [name, child] : module.children()) {
     Collect(*child, prefix + name + ".", own, out);
   }
@@ -84,21 +86,37 @@ void Module::CheckName(const std::string& name) {
 }
 
 void Module::register_parameter(const std::string& name, const Parameter& parameter) {
-  if (!parameter.defined()) return;
   CheckName(name);
   parameters_.emplace_back(name, parameter);
+  internal::NoteStructureChange();
 }
 
 void Module::register_buffer(const std::string& name, const Parameter& buffer) {
-  if (!buffer.defined()) return;
   CheckName(name);
   buffers_.emplace_back(name, buffer);
+  internal::NoteStructureChange();
+}
+
+bool Module::replace_parameter(const std::string& name, const Parameter& parameter) {
+  bool replaced = false;
+  for (NamedParameters* list : {&parameters_, &buffers_}) {
+    // Made anew: to assign a Parameter, also within a vector, ties whoever has its old handle.
+    NamedParameters all;
+    for (const auto& [own, old] : *list) {
+      all.emplace_back(own, own == name ? parameter : old);
+      replaced |= own == name;
+    }
+    list->swap(all);
+  }
+  if (replaced) internal::NoteStructureChange();
+  return replaced;
 }
 
 void Module::register_module(const std::string& name, Module& child) {
   CheckName(name);
   if (!child.status_.ok()) Fail(Annotate(child.status_, name + ": "));
   children_.emplace_back(name, &child);
+  internal::NoteStructureChange();
 }
 
 void Module::Fail(absl::Status status) {

@@ -9,6 +9,7 @@
 #include "halftone/core/status.h"
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/graph/nn/value.h"
+#include "halftone/graph/runtime/load_options.h"
 
 namespace halftone::nn {
 
@@ -50,6 +51,18 @@ class Module {
   std::vector<std::shared_ptr<runtime::VariableStorage>> parameters() const;
   const std::vector<std::pair<std::string, Module*>>& children() const { return children_; }
 
+  // Values of all parameters and buffers by name; tied ones share a tensor. Values that no graph
+  // has made yet are made here, with seed 0. Errors: those of the constructor, ResourceExhausted.
+  absl::StatusOr<runtime::StateDict> state_dict() const;
+  // Seen by the next run of every graph that uses the module. Optimizers go on: their state is the
+  // graph's. Errors: as Graph::load_state_dict; nothing has changed then.
+  absl::StatusOr<runtime::LoadReport> load_state_dict(const runtime::StateDict& state,
+                                                      bool strict = true) {
+    return load_state_dict(state, runtime::LoadOptions{.strict = strict});
+  }
+  absl::StatusOr<runtime::LoadReport> load_state_dict(const runtime::StateDict& state,
+                                                      const runtime::LoadOptions& options);
+
   // The wish of the user for every op of this module and its submodules, where they have none of
   // their own: stay in f32; run in 16 bit even where the op is by itself not worth it.
   void keep_fp32() { amp_request_ = -1; }
@@ -63,9 +76,13 @@ class Module {
   // Only for modules without registered members, so that they can be handed to a Sequential.
   Module(Module&& other) noexcept;
 
-  // Undefined parameters are left out. Names must be unique, non-empty and without '.' and '/'.
+  // While a parameter is undefined it is left out of all lists; it may be assigned later. Names
+  // must be unique, non-empty and without '.' and '/'.
   void register_parameter(const std::string& name, const Parameter& parameter);
   void register_buffer(const std::string& name, const Parameter& buffer);
+  // Puts `parameter` in the place of the one registered as `name`, whose other holders keep theirs;
+  // false if there is none.
+  bool replace_parameter(const std::string& name, const Parameter& parameter);
   // `child` must live as long as this module: a member, or owned by it.
   void register_module(const std::string& name, Module& child);
   void Fail(absl::Status status);

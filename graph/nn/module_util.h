@@ -1,6 +1,7 @@
 // What modules and graphs share.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -23,5 +24,10 @@ absl::Status CheckPositive(const char* module, std::initializer_list<NamedInt> v
 // What an optimizer takes: each once, since tied parameters have two names and are one.
 std::vector<std::shared_ptr<runtime::VariableStorage>> DistinctStorages(
     const std::vector<std::pair<std::string, Parameter>>& named);
+
+// Grows with every assignment of a parameter and every new member of a module, anywhere in the
+// process. Graphs that see another number look whether their names still hold.
+uint64_t StructureVersion();
+void NoteStructureChange();
 
 }  // namespace halftone::nn::internal

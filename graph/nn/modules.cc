@@ -48,8 +48,7 @@ Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias)
   }
   weight = Parameter(*shape, UniformOfFanIn(in_features));
   register_parameter("weight", weight);
-  if (!with_bias) return;
-  bias = Parameter(Shape{out_features}, UniformOfFanIn(in_features));
+  if (with_bias) bias = Parameter(Shape{out_features}, UniformOfFanIn(in_features));
   register_parameter("bias", bias);
 }
 
@@ -90,8 +89,7 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel,
   const ir::Initializer init = UniformOfFanIn(group_channels * kernel.h * kernel.w);
   weight = Parameter(*shape, init);
   register_parameter("weight", weight);
-  if (!options.bias) return;
-  bias = Parameter(Shape{out_channels}, init);
+  if (options.bias) bias = Parameter(Shape{out_channels}, init);
   register_parameter("bias", bias);
 }
 

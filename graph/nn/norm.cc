@@ -78,9 +78,10 @@ LayerNorm::LayerNorm(const std::vector<int64_t>& normalized_shape, const LayerNo
     return;
   }
   normalized_shape_ = *shape;
-  if (!options.affine) return;
-  weight = Parameter(*shape, kOnes);
-  bias = Parameter(*shape, kZeros);
+  if (options.affine) {
+    weight = Parameter(*shape, kOnes);
+    bias = Parameter(*shape, kZeros);
+  }
   register_parameter("weight", weight);
   register_parameter("bias", bias);
 }

@@ -1,8 +1,19 @@
 #include "halftone/graph/nn/parameter.h"
 
+#include <atomic>
+
 #include "halftone/core/check.h"
+#include "halftone/graph/nn/module_util.h"
 
 namespace halftone::nn {
+namespace {
+
+std::atomic<uint64_t> structure_version = 1;
+
+}  // namespace
+
+uint64_t internal::StructureVersion() { return structure_version.load(std::memory_order_relaxed); }
+void internal::NoteStructureChange() { structure_version.fetch_add(1, std::memory_order_relaxed); }
 
 Parameter::Parameter() : slot_(std::make_shared<Slot>()) {}
 
@@ -19,7 +30,9 @@ Parameter Parameter::Buffer(const Shape& shape, const ir::Initializer& init, DTy
 }
 
 Parameter& Parameter::operator=(const Parameter& other) {
-  if (this != &other) slot_->storage = other.slot_->storage;
+  if (slot_->storage == other.slot_->storage) return *this;
+  slot_->storage = other.slot_->storage;
+  internal::NoteStructureChange();
   return *this;
 }
 

@@ -9,7 +9,8 @@
 namespace halftone::nn {
 
 // Copies refer to the same tensor. Assigning ties: after `decoder.weight = encoder.weight` both
-// modules use one tensor. Tie before adding the modules to a graph.
+// modules use one tensor, which has both names in every graph. That may be done at any time; graphs
+// that have compiled compile anew. The optimizer state of the tensor that stays goes on.
 class Parameter {
  public:
   // Undefined: the module has no such parameter (a layer without bias).

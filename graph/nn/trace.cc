@@ -104,7 +104,9 @@ void Trace::EmitCommits() {
 
 int64_t Trace::NextRandomSeed() {
   const std::string& scope = builder_.scope();
-  const std::string key = Concat(seed_, "/", scope, "#", random_ordinals_[scope]++);
+  // What is random in evaluations draws other numbers than the step of the same count.
+  const std::string key =
+      Concat(seed_, training_ ? "/" : "/eval/", scope, "#", random_ordinals_[scope]++);
   // Attributes are signed; one bit less of seed costs nothing.
   return static_cast<int64_t>(HashName(key.data(), key.size()) >> 1);
 }

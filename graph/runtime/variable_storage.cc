@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "halftone/core/check.h"
 #include "halftone/core/philox.h"
 
 namespace halftone::runtime {
@@ -64,11 +65,25 @@ absl::Status VariableStorage::Assign(const Tensor& value) {
                            ", expected ", TypeString());
   }
   if (!materialised()) {
-    HT_ASSIGN_OR_RETURN(value_, Tensor::Allocate(dtype_, shape_));
+    HT_RETURN_IF_ERROR(Reserve());
+    value_ = std::exchange(reserved_, Tensor());
   }
   if (value.num_bytes() != 0) std::memmove(value_.raw(), value.raw(), value.num_bytes());
   HostWrote();
   return absl::OkStatus();
+}
+
+absl::Status VariableStorage::Reserve() {
+  if (materialised() || reserved_.defined()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(reserved_, Tensor::Allocate(dtype_, shape_));
+  return absl::OkStatus();
+}
+
+void VariableStorage::StartAnew() {
+  HT_CHECK(init_.kind == ir::Initializer::Kind::kConstant, "a first value that is not random");
+  if (!materialised()) return;
+  Initialise(init_, 0, 0, value_);
+  HostWrote();
 }
 
 void Initialise(const ir::Initializer& init, uint64_t seed, uint64_t stream, Tensor& value) {

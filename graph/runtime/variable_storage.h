@@ -62,8 +62,14 @@ class VariableStorage {
   // device's.
   absl::Status FetchToHost() const;
 
-  // Copies `value` into the master. Errors: InvalidArgument if dtype or shape differ.
+  // Copies `value` into the master. Errors: InvalidArgument if dtype or shape differ;
+  // ResourceExhausted.
   absl::Status Assign(const Tensor& value);
+  // Takes the memory of the first Assign, which then cannot fail for the lack of it; there is no
+  // value before. Errors: ResourceExhausted.
+  absl::Status Reserve();
+  // Back to the first value of a variable that begins as a constant. Nothing if there is no value.
+  void StartAnew();
 
   // Grows with every write; from 1 once there is a value.
   uint64_t version() const { return version_; }
@@ -86,6 +92,7 @@ class VariableStorage {
 
   ir::Initializer init_;
   mutable Tensor value_;
+  Tensor reserved_;  // memory for value_
   uint64_t version_ = 0;
   mutable uint64_t host_version_ = 0;
   std::map<std::pair<kernels::DeviceBackend*, DType>, DeviceCopy> on_devices_;

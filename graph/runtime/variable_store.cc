@@ -1,35 +1,8 @@
 #include "halftone/graph/runtime/variable_store.h"
 
+#include "halftone/core/check.h"
+
 namespace halftone::runtime {
-namespace {
-
-// Cut short: a state that was meant for another graph has many names to say.
-std::string Join(const std::vector<std::string>& parts, const char* between) {
-  constexpr size_t kShown = 32;
-  std::string text;
-  for (size_t i = 0; i < parts.size() && i < kShown; ++i)
-    text += (i == 0 ? "" : between) + parts[i];
-  if (parts.size() > kShown) text += Concat(between, "and ", parts.size() - kShown, " more");
-  return text;
-}
-
-std::string TypeOf(const Tensor& value) {
-  return value.defined() ? value.TypeString() : "an undefined tensor";
-}
-
-// Says what does not fit; nothing if `value` does.
-void CheckType(const std::string& name, const Tensor& value, const ir::ValueType& type,
-               std::vector<std::string>& mismatched) {
-  if (value.defined() && value.dtype() == type.dtype && value.shape() == type.shape) return;
-  mismatched.push_back(Concat("\"", name, "\" is ", TypeOf(value), ", expected ", type.ToString()));
-}
-
-// Whether a name that only one side knows makes a strict load fail.
-bool Matters(const LoadRules& rules, const std::string& name) {
-  return !rules.is_optional || !rules.is_optional(name);
-}
-
-}  // namespace
 
 absl::Status VariableStore::Bind(const std::string& name,
                                  std::shared_ptr<VariableStorage> storage) {
@@ -101,45 +74,26 @@ StateDict VariableStore::Save() const {
   return state;
 }
 
-absl::StatusOr<LoadReport> VariableStore::Load(const StateDict& state, bool strict,
-                                               const LoadRules& rules) {
-  LoadReport report;
-  std::vector<std::string> mismatched;
-  std::vector<std::string> missing;
-  std::vector<std::string> unexpected;  // these two: what matters of the report
-  StateDict later;
-  for (const auto& entry : names_) {
-    if (state.count(entry.first) != 0) continue;
-    report.missing.push_back(entry.first);
-    if (Matters(rules, entry.first)) missing.push_back(entry.first);
-  }
-  for (const auto& [name, value] : state) {
-    if (const std::shared_ptr<VariableStorage> storage = Find(name)) {
-      CheckType(name, value, {storage->dtype(), storage->shape()}, mismatched);
-    } else if (const auto type = rules.type_later ? rules.type_later(name) : std::nullopt) {
-      CheckType(name, value, *type, mismatched);
-      later[name] = value;
-    } else if (!value.defined()) {
-      mismatched.push_back(Concat("\"", name, "\" is ", TypeOf(value)));
-    } else {
-      report.unexpected.push_back(name);
-      if (Matters(rules, name)) unexpected.push_back(name);
-    }
-  }
-  std::vector<std::string> problems;
-  if (!mismatched.empty()) problems.push_back(Join(mismatched, "; "));
-  if (strict && !missing.empty()) problems.push_back("missing: " + Join(missing, ", "));
-  if (strict && !unexpected.empty()) problems.push_back("unexpected: " + Join(unexpected, ", "));
-  if (!problems.empty()) return InvalidArgument("load_state_dict: ", Join(problems, "; "));
+void VariableStore::Unbind(const std::string& name) {
+  const auto it = names_.find(name);
+  if (it == names_.end()) return;
+  first_names_.erase(it->second.get());
+  names_.erase(it);
+}
 
-  // A strict state is whole; what another one left waiting does not belong to it.
-  if (strict) loaded_early_.clear();
-  for (const auto& [name, value] : later) loaded_early_[name] = value.Clone();
-  for (const auto& [name, value] : state) {
-    const std::shared_ptr<VariableStorage> storage = Find(name);
-    if (storage != nullptr) HT_RETURN_IF_ERROR(storage->Assign(value));
+VariableStore::Held VariableStore::Take(const std::string& name) {
+  Held held{Find(name), {}};
+  Unbind(name);
+  if (const auto early = loaded_early_.find(name); early != loaded_early_.end()) {
+    held.early = early->second;
+    loaded_early_.erase(early);
   }
-  return report;
+  return held;
+}
+
+void VariableStore::Put(const std::string& name, Held held) {
+  if (held.early.defined()) loaded_early_[name] = std::move(held.early);
+  if (held.storage != nullptr) HT_CHECK(Bind(name, std::move(held.storage)).ok(), "name is taken");
 }
 
 }  // namespace halftone::runtime

@@ -8,20 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "halftone/graph/runtime/load_options.h"
 #include "halftone/graph/runtime/variable_storage.h"
 
 namespace halftone::runtime {
 
-// Name -> value. Two names of one variable share one tensor.
-using StateDict = std::map<std::string, Tensor>;
-
-struct LoadReport {
-  std::vector<std::string> missing;     // known here, absent from the state
-  std::vector<std::string> unexpected;  // in the state, unknown here
-};
-
 struct LoadRules {
-  // Type of a variable that does not exist yet but may; nullopt for an unknown name.
+  // Type of a variable that compiling makes and that may not exist yet; nullopt for another name.
   std::function<std::optional<ir::ValueType>(const std::string&)> type_later;
   // State that a graph may have or lack without being another graph.
   std::function<bool(const std::string&)> is_optional;
@@ -32,6 +25,9 @@ class VariableStore {
   // Gives `storage` the name `name`; a storage may have several. Errors: AlreadyExists if the name
   // is taken by another storage.
   absl::Status Bind(const std::string& name, std::shared_ptr<VariableStorage> storage);
+  // Takes a name away. A storage with several must lose them all before it is bound anew: which of
+  // them is its first is not followed.
+  void Unbind(const std::string& name);
   // Null if unknown.
   std::shared_ptr<VariableStorage> Find(const std::string& name) const;
   // The first name given to `storage`; null if it has none.
@@ -56,11 +52,25 @@ class VariableStore {
   // yet. Requires: MaterialiseAll.
   StateDict Save() const;
   // Assigns the values of `state`. Those that rules.type_later knows are kept until Declare or
-  // Resolve ask for them. With `strict`, missing or unexpected names are an error unless they are
-  // optional. Errors (InvalidArgument, naming every difference) change nothing.
+  // Resolve ask for them. Of a storage with several names one is enough; different values for them
+  // are an error. With `strict`, so are other types, and missing or unexpected names unless they
+  // are optional; else the first keep their value, or start anew where rules.type_later knows them.
+  // Errors (InvalidArgument, naming every difference; ResourceExhausted) change nothing.
   absl::StatusOr<LoadReport> Load(const StateDict& state, bool strict, const LoadRules& rules = {});
 
+  // A variable taken out, or the value that waits for it; both undefined if there is neither.
+  struct Held {
+    std::shared_ptr<VariableStorage> storage;
+    Tensor early;
+  };
+  Held Take(const std::string& name);
+  // Puts it back under a name that is free.
+  void Put(const std::string& name, Held held);
+
  private:
+  struct Change;  // what Load is about to do
+  absl::StatusOr<Change> Compare(const StateDict& state, bool strict, const LoadRules& rules) const;
+
   std::map<std::string, std::shared_ptr<VariableStorage>> names_;
   std::map<const VariableStorage*, std::string> first_names_;
   StateDict loaded_early_;

@@ -229,6 +229,30 @@ TEST(CudaStep, DropoutMasksAreTheCpusAndMoveOn) {
   }
 }
 
+TEST(CudaStep, F04EvaluatingMovesNoMaskOn) {
+  const auto train = [](bool evaluates) {
+    Linear fc(20, 5);
+    FnGraph graph([&fc](const Values& in) -> Values {
+      const Value loss = cross_entropy(fc(dropout(in[0], 0.5)), in[1]);
+      loss.backward();
+      return {loss};
+    });
+    graph.add_module("fc", fc);
+    graph.add_optimizer(optim::Adam(graph.parameters()));
+    graph.to(Device::Cuda(0));
+    for (int step = 0; step < 5; ++step) {
+      Call(graph, Batch(step));
+      if (!evaluates || step == 0) continue;
+      graph.eval();
+      Call(graph, Batch(step));
+      Call(graph, Batch(step, 7));
+      graph.train();
+    }
+    return *graph.state_dict();
+  };
+  EXPECT_TRUE(SameState(train(true), train(false), 0));
+}
+
 TEST(CudaStep, TwoGraphsShareAModule) {
   const auto run = [](Device device) {
     Linear shared(4, 4);

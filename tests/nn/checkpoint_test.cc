@@ -108,8 +108,8 @@ TEST(GraphCheckpoint, ReportsWhatDoesNotFit) {
 
   state["a.weight"] = F32({3}, {1, 1, 1});
   ASSERT_TRUE(runtime::WriteCheckpoint(path, {state, {}}).ok());
-  EXPECT_EQ(Message(model.load_checkpoint(path, /*strict=*/false).status()),
-            path + ": load_state_dict: \"a.weight\" is f32[3], expected f32[2,2]");
+  EXPECT_THAT(Message(model.load_checkpoint(path).status()),
+              HasSubstr(path + ": load_state_dict: \"a.weight\" is f32[3], expected f32[2,2]"));
 }
 
 TEST(GraphCheckpoint, ADamagedFileChangesNothing) {

@@ -161,9 +161,44 @@ TEST(VariableStore, LoadIsAllOrNothing) {
                            {"x", Tensor::Of(DType::kF32, {1}, {3})}};
   EXPECT_EQ(Message(store.Load(state, true).status()),
             "load_state_dict: \"w\" is f64[2], expected f32[2]; unexpected: x");
-  EXPECT_EQ(Message(store.Load({{"w", Tensor()}}, false).status()),
-            "load_state_dict: \"w\" is an undefined tensor, expected f32[2]");
+  EXPECT_EQ(Message(store.Load({{"w", Tensor()}}, true).status()),
+            "load_state_dict: \"w\" is an undefined tensor, expected f32[2]; missing: v");
+  EXPECT_EQ(Message(store.Load({{"x", Tensor()}}, true).status()),
+            "load_state_dict: \"x\" is an undefined tensor; missing: v, w");
   EXPECT_THAT(v->value().ToVector(), ElementsAre(1, 1));
+}
+
+// What waits under the name of a mismatched value is forgotten too.
+TEST(VariableStore, WithoutStrictWhatFitsIsTakenAndStateOfAnotherTypeStartsAnew) {
+  VariableStore store;
+  const auto v = Storage({2}, {Kind::kConstant, 1, 0});
+  ASSERT_TRUE(store.Bind("v", v).ok());
+  LoadRules rules;
+  rules.type_later = [](const std::string& name) {
+    return name == "v" ? std::nullopt : std::optional(ir::ValueType{DType::kF32, Shape{1}});
+  };
+  const ir::Variable slot{"made",
+                          ir::ValueType{DType::kF32, Shape{1}},
+                          ir::VariableKind::kOptimizer,
+                          false,
+                          {Kind::kConstant, 5, 0}};
+  const auto made = store.Resolve(slot, 0);
+  ASSERT_TRUE(made.ok());
+  const Tensor one = Tensor::Of(DType::kF32, {1}, {1});
+  ASSERT_TRUE(store.Load({{"made", one}, {"waits", one}}, false, rules).ok());
+  const Tensor two = Tensor::Of(DType::kF32, {2}, {3, 4});
+  const auto report =
+      store.Load({{"v", two}, {"made", two}, {"waits", two}, {"other", one}}, false, rules);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->mismatched.size(), 2u);
+  EXPECT_EQ(report->mismatched[0].name, "made");
+  EXPECT_EQ(report->mismatched[1].name, "waits");
+  EXPECT_THAT(v->value().ToVector(), ElementsAre(3, 4));
+  EXPECT_THAT((*made)->value().ToVector(), ElementsAre(5));
+  ASSERT_TRUE(store.MaterialiseAll(0).ok());
+  const StateDict state = store.Save();
+  EXPECT_EQ(state.count("waits"), 0u);
+  EXPECT_EQ(state.count("other"), 1u);
 }
 
 TEST(VariableStore, AStrictStateReplacesWhatWaits) {

@@ -1,0 +1,176 @@
+// Names of a graph's parameters and buffers, and what assigning a parameter later does to them.
+#include <algorithm>
+#include <iterator>
+
+#include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/nn/module_util.h"
+#include "halftone/optim/update_rule.h"
+
+namespace halftone::nn {
+namespace {
+
+using runtime::VariableStorage;
+using Named = std::vector<std::pair<std::string, Parameter>>;
+using Bound = std::map<std::string, std::shared_ptr<VariableStorage>>;
+
+void AddPaths(const std::string& path, const Module& module,
+              std::map<const Module*, std::string>& paths) {
+  // A module with two names keeps its first path.
+  paths.emplace(&module, path);
+  for (const auto& [child, submodule] : module.children()) {
+    AddPaths(path + "/" + child, *submodule, paths);
+  }
+}
+
+// What `addition` holds now.
+Named Variables(const Addition& addition) {
+  Named all;
+  if (addition.module == nullptr) {
+    if (addition.parameter.defined()) all.emplace_back(addition.name, addition.parameter);
+    return all;
+  }
+  for (const Named& named : {addition.module->named_parameters(), addition.module->named_buffers()})
+    for (const auto& [own, parameter] : named)
+      all.emplace_back(addition.name + "." + own, parameter);
+  return all;
+}
+
+// The name in `named` of a tensor that `entry` changed under that name before.
+std::string NameIn(const OptimizerEntry& entry, const Bound& before, const Named& named,
+                   const VariableStorage* storage) {
+  const optim::ParameterList& own = entry.optimizer.parameters();
+  for (const auto& [name, parameter] : named) {
+    const auto old = before.find(name);
+    if (parameter.storage().get() == storage && old != before.end() &&
+        std::find(own.begin(), own.end(), old->second) != own.end()) {
+      return name;
+    }
+  }
+  return "";
+}
+
+// The optimizers of `entries` with what `named` has in place of their parameters.
+absl::StatusOr<std::vector<optim::Optimizer>> Follow(const std::deque<OptimizerEntry>& entries,
+                                                     const Bound& before, const Named& named) {
+  std::vector<optim::Optimizer> followed;
+  // The tensors that now have the names of a tensor.
+  std::map<const VariableStorage*, optim::ParameterList> successors;
+  for (const auto& [name, parameter] : named) {
+    if (const auto old = before.find(name); old != before.end()) {
+      successors[old->second.get()].push_back(parameter.storage());
+    }
+  }
+  std::map<const VariableStorage*, const OptimizerEntry*> changed_by;
+  for (const OptimizerEntry& entry : entries) {
+    optim::Optimizer optimizer = entry.optimizer;
+    optimizer.ReplaceParameters(
+        [&](const optim::ParameterRef& parameter) { return successors[parameter.get()]; });
+    if (optimizer.parameters().empty()) {
+      return FailedPrecondition(entry.name,
+                                ": none of its parameters is part of this graph any more");
+    }
+    for (const optim::ParameterRef& parameter : optimizer.parameters()) {
+      const auto [other, is_new] = changed_by.emplace(parameter.get(), &entry);
+      if (is_new) continue;
+      return InvalidArgument(entry.name, ": parameter \"",
+                             NameIn(entry, before, named, parameter.get()), "\" is tied to \"",
+                             NameIn(*other->second, before, named, parameter.get()), "\", which ",
+                             other->second->name, " changes; expected one optimizer a parameter");
+    }
+    followed.push_back(std::move(optimizer));
+  }
+  return followed;
+}
+
+}  // namespace
+
+void Graph::Impl::Add(Addition addition) {
+  if (addition.module != nullptr) AddPaths(addition.name, *addition.module, info.module_paths);
+  for (const auto& [variable, parameter] : Variables(addition)) {
+    Fail(addition.added_at, store.Bind(variable, parameter.storage()));
+    bound.emplace(variable, parameter.storage());
+  }
+  additions.push_back(std::move(addition));
+}
+
+std::vector<std::pair<std::string, Parameter>> Graph::Impl::NamedVariables() const {
+  Named all;
+  for (const Addition& addition : additions) {
+    Named own = Variables(addition);
+    std::move(own.begin(), own.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+std::vector<std::string> Graph::Impl::SlotsOf(const OptimizerEntry& entry) {
+  const auto rule =
+      optim::RuleOfMarker(entry.optimizer.ToMarker(entry.name, entry.parameter_names));
+  return rule.ok() ? rule->slots : std::vector<std::string>();
+}
+
+absl::StatusOr<bool> Graph::Impl::UpdateNames() {
+  const uint64_t version = internal::StructureVersion();
+  if (version == structure_version) return false;
+  for (const Addition& addition : additions) {
+    if (addition.module == nullptr) continue;
+    HT_RETURN_IF_ERROR(Annotate(addition.module->status(), "module \"" + addition.name + "\": "));
+    AddPaths(addition.name, *addition.module, info.module_paths);
+  }
+  const Named named = NamedVariables();
+  Bound now;
+  for (const auto& [variable, parameter] : named) {
+    const auto& storage = now.emplace(variable, parameter.storage()).first->second;
+    const bool is_state = bound.count(variable) == 0 && store.Find(variable) != nullptr;
+    if (storage == parameter.storage() && !is_state) continue;
+    return absl::AlreadyExistsError(Concat("two variables are named \"", variable, "\""));
+  }
+  if (now == bound) {
+    structure_version = version;
+    return false;
+  }
+  HT_ASSIGN_OR_RETURN(std::vector<optim::Optimizer> followed, Follow(optimizers, bound, named));
+
+  // From here on nothing fails.
+  DropSteps(0);
+  std::vector<HeldSlot> slots = TakeSlots();
+  for (const auto& old : bound) store.Unbind(old.first);
+  for (const auto& [variable, parameter] : named) {
+    HT_CHECK(store.Bind(variable, parameter.storage()).ok(), "names were checked");
+  }
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    optimizers[i].optimizer = std::move(followed[i]);
+    optimizers[i].parameter_names.clear();
+    for (const optim::ParameterRef& parameter : optimizers[i].optimizer.parameters()) {
+      optimizers[i].parameter_names.push_back(*store.NameOf(parameter.get()));
+    }
+  }
+  PutSlots(std::move(slots));
+  bound = std::move(now);
+  structure_version = version;
+  return true;
+}
+
+std::vector<HeldSlot> Graph::Impl::TakeSlots() {
+  std::vector<HeldSlot> slots;
+  for (const OptimizerEntry& entry : optimizers) {
+    for (const std::string& slot : SlotsOf(entry)) {
+      for (const std::string& parameter : entry.parameter_names) {
+        slots.push_back({&entry, slot, store.Find(parameter),
+                         store.Take(optim::SlotVariable(entry.name, parameter, slot))});
+      }
+    }
+  }
+  return slots;
+}
+
+void Graph::Impl::PutSlots(std::vector<HeldSlot> slots) {
+  for (HeldSlot& slot : slots) {
+    const optim::ParameterList& own = slot.optimizer->optimizer.parameters();
+    if (std::find(own.begin(), own.end(), slot.of) == own.end()) continue;
+    const std::string& parameter = *store.NameOf(slot.of.get());
+    store.Put(optim::SlotVariable(slot.optimizer->name, parameter, slot.name),
+              std::move(slot.held));
+  }
+}
+
+}  // namespace halftone::nn

@@ -1,0 +1,37 @@
+// state_dict and load_state_dict of modules: a store of names for the time of the call.
+#include "halftone/graph/nn/module.h"
+#include "halftone/graph/runtime/variable_store.h"
+
+namespace halftone::nn {
+namespace {
+
+absl::StatusOr<runtime::VariableStore> StoreOf(const Module& module) {
+  HT_RETURN_IF_ERROR(module.status());
+  runtime::VariableStore store;
+  for (const auto& named : {module.named_parameters(), module.named_buffers()}) {
+    for (const auto& [name, parameter] : named) {
+      HT_RETURN_IF_ERROR(store.Bind(name, parameter.storage()));
+    }
+  }
+  return store;
+}
+
+}  // namespace
+
+absl::StatusOr<runtime::StateDict> Module::state_dict() const {
+  HT_ASSIGN_OR_RETURN(runtime::VariableStore store, StoreOf(*this));
+  HT_RETURN_IF_ERROR(store.MaterialiseAll(0));
+  return store.Save();
+}
+
+absl::StatusOr<runtime::LoadReport> Module::load_state_dict(const runtime::StateDict& state,
+                                                            const runtime::LoadOptions& options) {
+  HT_ASSIGN_OR_RETURN(runtime::VariableStore store, StoreOf(*this));
+  std::vector<std::string> unused;
+  HT_ASSIGN_OR_RETURN(const runtime::StateDict renamed, Renamed(state, options, &unused));
+  HT_ASSIGN_OR_RETURN(runtime::LoadReport report, store.Load(renamed, options.strict));
+  report.unused_renames = std::move(unused);
+  return report;
+}
+
+}  // namespace halftone::nn

@@ -1,0 +1,60 @@
+// How a saved state is loaded where it does not quite fit, and what came of it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halftone/core/tensor.h"
+
+namespace halftone::runtime {
+
+// Name -> value. Two names of one variable share one tensor.
+using StateDict = std::map<std::string, Tensor>;
+
+struct LoadOptions {
+  // Off: what fits is taken, the rest is reported.
+  bool strict = true;
+  // Names in the state and what they are called here, of parameters and buffers; the state that an
+  // optimizer keeps for a parameter follows it. A '*' stands for any text, which is put where the
+  // new name has its '*': {{"module.*", "*"}, {"encoder.*", "backbone.body.*"}}. The first pattern
+  // that fits a name is used. An empty new name leaves the entry out.
+  std::vector<std::pair<std::string, std::string>> rename = {};
+  // The same as a function, which gets each name after `rename`. It must not throw.
+  std::function<std::string(const std::string&)> rename_with = nullptr;
+};
+
+// A value that is not taken, since it has another type.
+struct LoadMismatch {
+  std::string name;
+  std::string got;       // in the state: "f32[5,8]", or "an undefined tensor"
+  std::string expected;  // here: "f32[2,8]"
+};
+
+struct LoadReport {
+  std::vector<std::string> missing;      // known here, absent from the state; they keep their value
+  std::vector<std::string> unexpected;   // in the state, unknown here
+  std::vector<LoadMismatch> mismatched;  // they keep their value, state of optimizers starts anew
+  std::vector<std::string> unused_renames;  // patterns of LoadOptions::rename that fit no name
+
+  // "mismatched: ...; missing: ...; unexpected: ..."; empty if there is nothing to say.
+  std::string ToString() const;
+};
+
+// The state under the names that `options` gives, and the patterns that fit none of its names.
+// Errors: InvalidArgument (a pattern that means nothing; two names that become one although their
+// values differ).
+absl::StatusOr<StateDict> Renamed(const StateDict& state, const LoadOptions& options,
+                                  std::vector<std::string>* unused);
+
+// Gives `value` in `state` the name `to`, where it replaces an equal one. Errors: InvalidArgument
+// naming `from` and the name `origins` has for `to`, if that has another value.
+absl::Status PutRenamed(const std::string& from, const std::string& to, const Tensor& value,
+                        StateDict& state, std::map<std::string, std::string>& origins);
+
+// "a, b and 968 more": a state that was meant for another graph has many names to say.
+std::string JoinSome(const std::vector<std::string>& parts, const char* between);
+
+}  // namespace halftone::runtime
