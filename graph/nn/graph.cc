@@ -104,7 +104,7 @@ std::string Graph::amp_table() const {
   return graph == nullptr ? "" : passes::ToText(passes::MakeAmpReport(*graph));
 }
 
-const std::vector<std::string>& Graph::notes() const { return impl_->notes; }
+const std::vector<std::string>& Graph::notes() const { return impl_->notes.texts(); }
 void Graph::debug(int level) { impl_->debug = level; }
 size_t Graph::arena_bytes() const { return impl_->arena->size(); }
 const std::string& Graph::name() const { return impl_->name; }
@@ -155,12 +155,14 @@ absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<cons
   }
   HT_ASSIGN_OR_RETURN(std::unique_ptr<CompiledStep> step, CompileStep(graph, in));
   const size_t limit = static_cast<size_t>(std::max(graph.config.cache_size, 1));
-  if (cache.size() >= limit) DropSteps(limit - 1);
+  step->dropped_another = cache.size() >= limit;
+  if (step->dropped_another) DropSteps(limit - 1);
   cache.insert(cache.begin(), std::move(step));
   return cache[0].get();
 }
 
 absl::Status Graph::Impl::Execute(Graph& graph, CompiledStep& step) {
+  NoteCompilesAnew(step, graph.config);
   if (!step.dump_dir.empty()) {
     HT_RETURN_IF_ERROR(DumpState(graph, step));
     step.dump_dir.clear();

@@ -150,9 +150,13 @@ class Graph {
   // forward node with its dtype, class and reason. Of the signature called last; empty before.
   std::string amp_summary() const;
   std::string amp_table() const;
-  // What compilations had to say: a scaler that was dropped, constants that do not fit a low dtype.
+  // What works and yet is hardly meant, each once: backward() that nothing follows, an input in f64
+  // that makes the step slow, shapes that have every call compile, mixed precision that lowers
+  // nothing or takes more memory; and what passes say of nodes: a constant that does not fit f16.
+  // The first note of each kind but the last also goes to standard error, once in a process, unless
+  // the environment has HALFTONE_NOTES=0.
   const std::vector<std::string>& notes() const;
-  // 0: quiet. 1: a line on standard error per compilation. 2: also the notes. 3: also both texts.
+  // 0: quiet. 1: a line on standard error per compilation, and all notes. 3: also both texts.
   void debug(int level);
   // Bytes of working memory that all executables share.
   size_t arena_bytes() const;

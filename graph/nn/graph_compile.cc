@@ -27,11 +27,6 @@ int NextDumpNumber(const std::string& dir, const std::string& name) {
 
 }  // namespace
 
-void Graph::Impl::AddNote(std::string note) {
-  // Each signature has the same to say.
-  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
-}
-
 absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& config) {
   if (!config.amp_enabled()) return std::optional<DType>();
   if (config.amp_policy().dtype.has_value()) {
@@ -43,7 +38,7 @@ absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& con
   std::string reason;
   const DType preferred = target->PreferredLowType(&reason);
   if (IsLow(preferred)) return std::optional<DType>(preferred);
-  AddNote(Concat("amp: f32 throughout: ", reason));
+  AddNote(NoteKind::kNoLowType, Concat("amp: f32 throughout: ", reason));
   return std::optional<DType>();
 }
 
@@ -77,9 +72,10 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
         trace.Wrap(builder.Input(Concat("in", i), ir::ValueType{in[i].dtype(), in[i].shape()})));
   }
   const Values outputs = graph.build(Values(std::move(inputs)));
-  HT_RETURN_IF_ERROR(builder.status());
+  // Before the errors: a parameter that build() assigned had no name yet.
   HT_ASSIGN_OR_RETURN(const bool renamed, UpdateNames());
   if (renamed) return nullptr;
+  HT_RETURN_IF_ERROR(builder.status());
   builder.At({});
   for (const Value& value : outputs) {
     if (!value.valid()) {
@@ -102,6 +98,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
                                     "loss.backward(), or eval() to run without training"));
   }
   if (training && trace.has_backward()) {
+    if (optimizers.empty()) NoteUnreadBackward(*traced);
     EmitScalers(graph.config, builder);
     EmitOptimizers(graph.config, builder);
   }
@@ -157,7 +154,6 @@ bool Graph::Impl::GivesGradNorm(const GraphConfig& config, const OptimizerEntry&
 
 absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
     Graph& graph, absl::Span<const Tensor> in) {
-  const size_t old_notes = notes.size();
   auto step = std::make_unique<CompiledStep>();
   step->training = training;
   for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
@@ -177,7 +173,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   HT_ASSIGN_OR_RETURN(step->executable, runtime::Compile(std::move(traced), options, store, arena));
 
   if (!options.dump_dir.empty()) step->dump_dir = options.dump_dir + "/" + options.dump_name;
-  for (std::string& note : pass_notes) AddNote(std::move(note));
+  for (std::string& note : pass_notes) AddNote(NoteKind::kPass, std::move(note));
 
   step->in.resize(in.size());
   step->out.resize(step->executable->output_types().size());
@@ -194,11 +190,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
                  name.c_str(), training ? "train" : "eval", step->executable->steps().size(),
                  static_cast<size_t>(step->executable->plan().arena_bytes));
   }
-  if (debug >= 2) {
-    for (size_t i = old_notes; i < notes.size(); ++i) {
-      std::fprintf(stderr, "halftone: %s\n", notes[i].c_str());
-    }
-  }
+  NoteSurprises(*step);
   if (debug >= 3) {
     std::fprintf(stderr, "%s%s", ir::Print(*step->traced).c_str(),
                  ir::Print(step->executable->graph()).c_str());

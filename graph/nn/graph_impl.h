@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "halftone/graph/nn/graph.h"
+#include "halftone/graph/nn/notes.h"
 #include "halftone/graph/nn/trace.h"
 #include "halftone/graph/runtime/compile.h"
 
@@ -65,8 +66,9 @@ struct CompiledStep {
   bool training = true;
   std::unique_ptr<ir::Graph> traced;
   std::unique_ptr<runtime::Executable> executable;
-  size_t num_outputs = 0;  // of build(); the rest goes to StepResults
-  std::string dump_dir;    // where the first run writes what it starts from; empty: nowhere
+  size_t num_outputs = 0;        // of build(); the rest goes to StepResults
+  bool dropped_another = false;  // until its first run
+  std::string dump_dir;          // where the first run writes what it starts from; empty: nowhere
   // Argument tables of Executable::Run; those of hidden outputs are filled once.
   std::vector<const void*> in;
   std::vector<void*> out;
@@ -97,7 +99,9 @@ struct Graph::Impl {
 
   std::shared_ptr<runtime::Arena> arena = std::make_shared<runtime::Arena>();
   std::vector<std::unique_ptr<CompiledStep>> cache;  // most recently used first
-  std::vector<std::string> notes;
+  Notes notes;
+  // Calls that dropped a compiled step for a new one, less those that found theirs.
+  int compiled_anew = 0;
   // The step whose outputs may still be under way; null: none.
   CompiledStep* under_way = nullptr;
   absl::Status late_error;  // of a step whose call had returned; for the next call to tell
@@ -150,7 +154,15 @@ struct Graph::Impl {
                                                        size_t* num_outputs);
   // The low dtype to compile for; nullopt: none, f32 throughout.
   absl::StatusOr<std::optional<DType>> LowType(const GraphConfig& config);
-  void AddNote(std::string note);
+  void AddNote(NoteKind kind, std::string text);
+  // Of a traced graph and of a compiled step: what works and yet is hardly meant.
+  void NoteUnreadBackward(const ir::Graph& traced);
+  void NoteSurprises(const CompiledStep& step);
+  bool NoteFloat64(const CompiledStep& step);
+  void NoteNothingLow(const CompiledStep& step, DType low);
+  void NoteMemory(const CompiledStep& step);
+  // Before a step runs.
+  void NoteCompilesAnew(CompiledStep& step, const GraphConfig& config);
   void EmitScalers(const GraphConfig& config, ir::Builder& builder);
   void EmitOptimizers(const GraphConfig& config, ir::Builder& builder);
   // Whether the step of an optimizer gives its gradient norm.

@@ -4,9 +4,28 @@
 
 #include "halftone/kernels/cpu_target.h"
 #include "halftone/kernels/reference_evaluator.h"
+#include "halftone/passes/memory_plan.h"
 #include "halftone/passes/pipeline.h"
 
 namespace halftone::runtime {
+namespace {
+
+absl::Status RunPasses(ir::Graph& graph, const CompileOptions& options) {
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, TargetOf(options.device));
+  passes::PassContext context;
+  context.target = target.get();
+  const kernels::ReferenceEvaluator evaluator;
+  context.evaluator = &evaluator;
+  passes::PassManagerOptions manager;
+  if (!options.dump_dir.empty()) manager.dump_dir = options.dump_dir + "/" + options.dump_name;
+  HT_RETURN_IF_ERROR(passes::RunPipeline(graph, context, manager));
+  if (options.notes != nullptr) {
+    options.notes->insert(options.notes->end(), context.notes.begin(), context.notes.end());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device) {
   switch (device.kind) {
@@ -26,19 +45,22 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
                                                     const CompileOptions& options,
                                                     VariableStore& store,
                                                     std::shared_ptr<Arena> arena) {
-  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, TargetOf(options.device));
-  passes::PassContext context;
-  context.target = target.get();
-  const kernels::ReferenceEvaluator evaluator;
-  context.evaluator = &evaluator;
-  passes::PassManagerOptions manager;
-  if (!options.dump_dir.empty()) manager.dump_dir = options.dump_dir + "/" + options.dump_name;
-  HT_RETURN_IF_ERROR(passes::RunPipeline(*graph, context, manager));
-  if (options.notes != nullptr) {
-    options.notes->insert(options.notes->end(), context.notes.begin(), context.notes.end());
-  }
+  HT_RETURN_IF_ERROR(RunPasses(*graph, options));
   return Executable::Create(std::move(graph), options.device, options.seed, store,
                             std::move(arena));
+}
+
+absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device) {
+  const std::unique_ptr<ir::Graph> graph = traced.Clone();
+  for (const std::unique_ptr<ir::Node>& node : graph->nodes()) {
+    if (node->op().name != "amp") continue;
+    graph->Remove({node.get()});
+    break;
+  }
+  CompileOptions options;
+  options.device = device;
+  HT_RETURN_IF_ERROR(RunPasses(*graph, options));
+  return passes::PlanMemory(*graph).arena_bytes;
 }
 
 }  // namespace halftone::runtime
