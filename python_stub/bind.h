@@ -36,6 +36,12 @@ bool IsOperand(py::handle object);
 std::vector<nn::Parameter> Distinct(
     const std::vector<std::pair<std::string, nn::Parameter>>& named);
 
+// A handle of its own, which stays with its tensor when another handle is assigned to.
+nn::Parameter OwnHandle(const nn::Parameter& parameter);
+// Ties the one of `named` that is called `name` to `parameter`; false if there is none.
+bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, const std::string& name,
+           const nn::Parameter& parameter);
+
 // Height and width: an int, or a pair. Errors: TypeError.
 nn::Size2d ToSize2d(py::handle object, const char* what);
 

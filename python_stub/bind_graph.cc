@@ -56,7 +56,10 @@ void SetGraphAttribute(const py::object& self, const py::str& name, const py::ob
     Adopt(self, py::cast<std::string>(name), value);
   } else if (py::isinstance<nn::Parameter>(value)) {
     auto& graph = py::cast<PythonGraph&>(self);
-    graph.add_parameter(py::cast<std::string>(name), py::cast<nn::Parameter>(value), kNoLine);
+    const auto own_name = py::cast<std::string>(name);
+    const auto parameter = py::cast<nn::Parameter>(value);
+    if (Retie(graph.named_parameters(), own_name, parameter)) return;
+    graph.add_parameter(own_name, OwnHandle(parameter), kNoLine);
     Check(graph.status());
   }
 }

@@ -32,9 +32,8 @@ void Attribute(py::class_<M, nn::Module>& layer, const char* name, nn::Parameter
   layer.def_property(
       name,
       [member](const M& module) -> std::optional<nn::Parameter> {
-        nn::Parameter parameter;
-        parameter = module.*member;
-        return parameter.defined() ? std::optional<nn::Parameter>(parameter) : std::nullopt;
+        const nn::Parameter& parameter = module.*member;
+        return parameter.defined() ? std::optional(OwnHandle(parameter)) : std::nullopt;
       },
       [member](M& module, const nn::Parameter& parameter) { module.*member = parameter; });
 }

@@ -30,7 +30,6 @@ struct Registrar : nn::Module {
   using nn::Module::register_buffer;
   using nn::Module::register_module;
   using nn::Module::register_parameter;
-  using nn::Module::replace_parameter;
 };
 
 bool Contains(const nn::Module& module, const nn::Module& sought) {
@@ -76,8 +75,9 @@ void SetModuleAttribute(const py::object& self, const py::str& name, const py::o
     const auto own_name = py::cast<std::string>(name);
     const auto parameter = py::cast<nn::Parameter>(value);
     // Assigned anew: a tie, or a new tensor.
-    if ((module.*&Registrar::replace_parameter)(own_name, parameter)) return;
-    Register(module, own_name, parameter);
+    if (Retie(module.named_parameters(), own_name, parameter)) return;
+    if (Retie(module.named_buffers(), own_name, parameter)) return;
+    Register(module, own_name, OwnHandle(parameter));
   }
 }
 
@@ -122,6 +122,23 @@ py::list NamedParameters(const std::vector<std::pair<std::string, nn::Parameter>
 }
 
 }  // namespace
+
+nn::Parameter OwnHandle(const nn::Parameter& parameter) {
+  nn::Parameter own;
+  own = parameter;
+  return own;
+}
+
+bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, const std::string& name,
+           const nn::Parameter& parameter) {
+  for (const auto& [own, handle] : named) {
+    if (own != name) continue;
+    nn::Parameter registered = handle;  // the same handle: assigning reaches the list
+    registered = parameter;
+    return true;
+  }
+  return false;
+}
 
 std::vector<nn::Parameter> Distinct(
     const std::vector<std::pair<std::string, nn::Parameter>>& named) {

@@ -97,21 +97,6 @@ void Module::register_buffer(const std::string& name, const Parameter& buffer) {
   internal::NoteStructureChange();
 }
 
-bool Module::replace_parameter(const std::string& name, const Parameter& parameter) {
-  bool replaced = false;
-  for (NamedParameters* list : {&parameters_, &buffers_}) {
-    // Made anew: to assign a Parameter, also within a vector, ties whoever has its old handle.
-    NamedParameters all;
-    for (const auto& [own, old] : *list) {
-      all.emplace_back(own, own == name ? parameter : old);
-      replaced |= own == name;
-    }
-    list->swap(all);
-  }
-  if (replaced) internal::NoteStructureChange();
-  return replaced;
-}
-
 void Module::register_module(const std::string& name, Module& child) {
   CheckName(name);
   if (!child.status_.ok()) Fail(Annotate(child.status_, name + ": "));

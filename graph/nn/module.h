@@ -80,9 +80,6 @@ class Module {
   // must be unique, non-empty and without '.' and '/'.
   void register_parameter(const std::string& name, const Parameter& parameter);
   void register_buffer(const std::string& name, const Parameter& buffer);
-  // Puts `parameter` in the place of the one registered as `name`, whose other holders keep theirs;
-  // false if there is none.
-  bool replace_parameter(const std::string& name, const Parameter& parameter);
   // `child` must live as long as this module: a member, or owned by it.
   void register_module(const std::string& name, Module& child);
   void Fail(absl::Status status);

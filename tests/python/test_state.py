@@ -185,6 +185,26 @@ def test_an_attribute_assigned_anew_is_a_tie() -> None:
     assert len(graph.parameters()) == 2
 
 
+def test_an_attribute_of_a_graph_assigned_anew() -> None:
+    class Sum(nn.Graph):
+        def __init__(self) -> None:
+            super().__init__()
+            shared = nn.Parameter(np.array([2], np.float32))
+            self.a, self.b = shared, shared  # one tensor, two names
+            self.c = nn.Parameter(np.array([10], np.float32))
+
+        def build(self, x: nn.Value) -> nn.Value:
+            return x + self.a + self.b + self.c
+
+    graph = Sum()
+    x = np.array([0], np.float32)
+    assert graph(x) == 14
+    graph.b = graph.c
+    assert graph(x) == 22
+    assert list(graph.state_dict()) == ["a", "b", "c", "run_count"]
+    assert graph.state_dict()["b"] == 10 and graph.state_dict()["a"] == 2
+
+
 def test_f04_evaluations_change_no_later_step() -> None:
     class Model(nn.Graph):
         def __init__(self) -> None:
