@@ -1,6 +1,6 @@
 """States that do not quite fit, names that have changed, ties, evaluations between steps."""
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -80,8 +80,14 @@ def test_renames_that_fail_change_nothing(tmp_path: Path) -> None:
             raise KeyError(name)
         return name
 
-    for load in (lambda r: model.load_state_dict(state, rename=r),
-                 lambda r: model.load_checkpoint(path, rename=r)):
+    for from_file in (False, True):
+
+        def load(rename: Any) -> None:
+            if from_file:
+                model.load_checkpoint(path, rename=rename)
+            else:
+                model.load_state_dict(state, rename=rename)
+
         with pytest.raises(KeyError, match="head.weight"):
             load(refuse)
         with pytest.raises(TypeError, match=r"rename\(\"backbone.bias\"\) gave int; expected str"):
@@ -171,7 +177,8 @@ def test_an_attribute_assigned_anew_is_a_tie() -> None:
             self.a, self.b = Scale(), Scale()
 
         def build(self, x: nn.Value) -> nn.Value:
-            return self.b(self.a(x))
+            y: nn.Value = self.b(self.a(x))
+            return y
 
     graph = Two()
     x = np.array([1], np.float32)
