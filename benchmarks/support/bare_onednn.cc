@@ -2,14 +2,17 @@
 
 #include <cstring>
 #include <memory>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <vector>
+
+#include "halftone/kernels/cpu/onednn_api.h"
 
 namespace halftone::benchmarks {
 namespace {
 
 using dnnl::memory;
+using kernels::onednn::DimsOf, kernels::onednn::PoolingBackward, kernels::onednn::PoolingForward,
+    kernels::onednn::SoftmaxBackward, kernels::onednn::SoftmaxForward;
 using Tag = memory::format_tag;
 using Type = memory::data_type;
 using Args = std::unordered_map<int, memory>;
@@ -51,6 +54,16 @@ class Step {
   }
 
  private:
+  template <typename Primitive, typename... Operands>
+  auto Describe(const Operands&... operands) const {
+    return kernels::onednn::Describe<Primitive>(engine_, dnnl::primitive_attr(), operands...);
+  }
+  template <typename Primitive, typename Forward, typename... Operands>
+  auto DescribeBackward(const Forward& forward, const Operands&... operands) const {
+    return kernels::onednn::DescribeBackward<Primitive>(engine_, dnnl::primitive_attr(), forward,
+                                                        operands...);
+  }
+
   dnnl::engine engine_;
   dnnl::stream stream_;
   Type type_;
@@ -61,12 +74,10 @@ class Step {
 };
 
 memory Step::Linear(const memory& x, int64_t out, bool need_dx) {
-  const memory::dims dims = x.get_desc().dims();
+  const memory::dims dims = DimsOf(x.get_desc());
   const memory::desc bias({out}, Type::f32, Tag::a);
-  const auto forward =
-      dnnl::inner_product_forward::primitive_desc({dnnl::prop_kind::forward_training, Any(dims),
-                                                   Any({out, dims[1]}), bias, Any({dims[0], out})},
-                                                  engine_);
+  const auto forward = Describe<dnnl::inner_product_forward>(
+      dnnl::prop_kind::forward_training, Any(dims), Any({out, dims[1]}), bias, Any({dims[0], out}));
   const memory xs = As(x, forward.src_desc());
   const memory w = New(forward.weights_desc()), y = New(forward.dst_desc());
   calls_.emplace_back(dnnl::inner_product_forward(forward), Args{{DNNL_ARG_SRC, xs},
@@ -74,9 +85,9 @@ memory Step::Linear(const memory& x, int64_t out, bool need_dx) {
                                                                  {DNNL_ARG_BIAS, New(bias)},
                                                                  {DNNL_ARG_DST, y}});
   backward_.push_back([=, this] {
-    const auto weights = dnnl::inner_product_backward_weights::primitive_desc(
-        {Any(dims), memory::desc({out, dims[1]}, Type::f32, Tag::any), bias, Any({dims[0], out})},
-        engine_, forward);
+    const auto weights = DescribeBackward<dnnl::inner_product_backward_weights>(
+        forward, Any(dims), memory::desc({out, dims[1]}, Type::f32, Tag::any), bias,
+        Any({dims[0], out}));
     const memory dy = As(gradient_, weights.diff_dst_desc());
     calls_.emplace_back(dnnl::inner_product_backward_weights(weights),
                         Args{{DNNL_ARG_SRC, As(xs, weights.src_desc())},
@@ -84,8 +95,8 @@ memory Step::Linear(const memory& x, int64_t out, bool need_dx) {
                              {DNNL_ARG_DIFF_WEIGHTS, New(weights.diff_weights_desc())},
                              {DNNL_ARG_DIFF_BIAS, New(bias)}});
     if (!need_dx) return;
-    const auto data = dnnl::inner_product_backward_data::primitive_desc(
-        {Any(dims), Any({out, dims[1]}), Any({dims[0], out})}, engine_, forward);
+    const auto data = DescribeBackward<dnnl::inner_product_backward_data>(
+        forward, Any(dims), Any({out, dims[1]}), Any({dims[0], out}));
     const memory dx = New(data.diff_src_desc());
     calls_.emplace_back(dnnl::inner_product_backward_data(data),
                         Args{{DNNL_ARG_DIFF_DST, As(gradient_, data.diff_dst_desc())},
@@ -99,14 +110,13 @@ memory Step::Linear(const memory& x, int64_t out, bool need_dx) {
 // 3x3, stride 1, padding 1.
 memory Step::Conv(const memory& x, int64_t out, bool need_dx) {
   constexpr auto kDirect = dnnl::algorithm::convolution_direct;
-  const memory::dims in = x.get_desc().dims(), to = {in[0], out, in[2], in[3]},
+  const memory::dims in = DimsOf(x.get_desc()), to = {in[0], out, in[2], in[3]},
                      kernel = {out, in[1], 3, 3};
   const memory::dims ones = {1, 1};
   const memory::desc bias({out}, Type::f32, Tag::a);
-  const auto forward = dnnl::convolution_forward::primitive_desc(
-      {dnnl::prop_kind::forward_training, kDirect, Any(in), Any(kernel), bias, Any(to), ones, ones,
-       ones},
-      engine_);
+  const auto forward =
+      Describe<dnnl::convolution_forward>(dnnl::prop_kind::forward_training, kDirect, Any(in),
+                                          Any(kernel), bias, Any(to), ones, ones, ones);
   const memory xs = As(x, forward.src_desc());
   const memory w = New(forward.weights_desc()), y = New(forward.dst_desc());
   calls_.emplace_back(dnnl::convolution_forward(forward), Args{{DNNL_ARG_SRC, xs},
@@ -114,18 +124,17 @@ memory Step::Conv(const memory& x, int64_t out, bool need_dx) {
                                                                {DNNL_ARG_BIAS, New(bias)},
                                                                {DNNL_ARG_DST, y}});
   backward_.push_back([=, this] {
-    const auto weights = dnnl::convolution_backward_weights::primitive_desc(
-        {kDirect, Any(in), memory::desc(kernel, Type::f32, Tag::any), bias, Any(to), ones, ones,
-         ones},
-        engine_, forward);
+    const auto weights = DescribeBackward<dnnl::convolution_backward_weights>(
+        forward, kDirect, Any(in), memory::desc(kernel, Type::f32, Tag::any), bias, Any(to), ones,
+        ones, ones);
     calls_.emplace_back(dnnl::convolution_backward_weights(weights),
                         Args{{DNNL_ARG_SRC, As(xs, weights.src_desc())},
                              {DNNL_ARG_DIFF_DST, As(gradient_, weights.diff_dst_desc())},
                              {DNNL_ARG_DIFF_WEIGHTS, New(weights.diff_weights_desc())},
                              {DNNL_ARG_DIFF_BIAS, New(bias)}});
     if (!need_dx) return;
-    const auto data = dnnl::convolution_backward_data::primitive_desc(
-        {kDirect, Any(in), Any(kernel), Any(to), ones, ones, ones}, engine_, forward);
+    const auto data = DescribeBackward<dnnl::convolution_backward_data>(
+        forward, kDirect, Any(in), Any(kernel), Any(to), ones, ones, ones);
     const memory dx = New(data.diff_src_desc());
     calls_.emplace_back(dnnl::convolution_backward_data(data),
                         Args{{DNNL_ARG_DIFF_DST, As(gradient_, data.diff_dst_desc())},
@@ -139,13 +148,11 @@ memory Step::Conv(const memory& x, int64_t out, bool need_dx) {
 memory Step::Relu(const memory& x) {
   constexpr auto kRelu = dnnl::algorithm::eltwise_relu;
   const memory::desc desc = x.get_desc();
-  const auto forward = dnnl::eltwise_forward::primitive_desc(
-      {dnnl::prop_kind::forward_training, kRelu, desc, 0.f, 0.f}, engine_);
+  const auto forward = kernels::onednn::DescribeEltwise(engine_, kRelu, desc);
   calls_.emplace_back(dnnl::eltwise_forward(forward), Args{{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, x}});
   backward_.push_back([=, this] {
     const memory::desc dy = gradient_.get_desc();
-    const auto pd =
-        dnnl::eltwise_backward::primitive_desc({kRelu, dy, desc, 0.f, 0.f}, engine_, forward);
+    const auto pd = kernels::onednn::DescribeEltwiseBackward(engine_, forward, kRelu, dy, desc);
     calls_.emplace_back(
         dnnl::eltwise_backward(pd),
         Args{{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, gradient_}, {DNNL_ARG_DIFF_SRC, gradient_}});
@@ -156,19 +163,18 @@ memory Step::Relu(const memory& x) {
 // 2x2, stride 2.
 memory Step::MaxPool(const memory& x) {
   constexpr auto kMax = dnnl::algorithm::pooling_max;
-  const memory::dims in = x.get_desc().dims(), to = {in[0], in[1], in[2] / 2, in[3] / 2};
+  const memory::dims in = DimsOf(x.get_desc()), to = {in[0], in[1], in[2] / 2, in[3] / 2};
   const memory::dims two = {2, 2}, zero = {0, 0};
-  const auto forward = dnnl::pooling_forward::primitive_desc(
-      {dnnl::prop_kind::forward_training, kMax, x.get_desc(), Any(to), two, two, zero, zero},
-      engine_);
+  const auto forward = Describe<PoolingForward>(dnnl::prop_kind::forward_training, kMax,
+                                                x.get_desc(), Any(to), two, two, zero, zero, zero);
   const memory y = New(forward.dst_desc()), workspace = New(forward.workspace_desc());
-  calls_.emplace_back(dnnl::pooling_forward(forward),
+  calls_.emplace_back(PoolingForward(forward),
                       Args{{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}, {DNNL_ARG_WORKSPACE, workspace}});
   backward_.push_back([=, this] {
-    const auto pd = dnnl::pooling_backward::primitive_desc(
-        {kMax, x.get_desc(), y.get_desc(), two, two, zero, zero}, engine_, forward);
+    const auto pd = DescribeBackward<PoolingBackward>(forward, kMax, x.get_desc(), y.get_desc(),
+                                                      two, two, zero, zero, zero);
     const memory dx = New(pd.diff_src_desc());
-    calls_.emplace_back(dnnl::pooling_backward(pd),
+    calls_.emplace_back(PoolingBackward(pd),
                         Args{{DNNL_ARG_DIFF_DST, As(gradient_, pd.diff_dst_desc())},
                              {DNNL_ARG_WORKSPACE, workspace},
                              {DNNL_ARG_DIFF_SRC, dx}});
@@ -180,7 +186,7 @@ memory Step::MaxPool(const memory& x) {
 // inner_product takes the four axes as they are; so flattening is a matter of the next layer's
 // dims, and costs a reorder here only where it would for anyone: to plain order and back.
 memory Step::Flatten(const memory& x) {
-  const memory::dims in = x.get_desc().dims();
+  const memory::dims in = DimsOf(x.get_desc());
   const memory plain = As(x, memory::desc(in, type_, Tag::nchw));
   const memory::desc flat({in[0], in[1] * in[2] * in[3]}, type_, Tag::ab);
   const memory y(flat, engine_, plain.get_data_handle());
@@ -197,14 +203,14 @@ memory Step::Flatten(const memory& x) {
 // log_softmax and its gradient stand for the loss.
 void Step::Loss(const memory& logits) {
   const memory::desc desc = logits.get_desc();
-  const auto forward = dnnl::logsoftmax_forward::primitive_desc(
-      {dnnl::prop_kind::forward_training, desc, 1}, engine_);
+  constexpr auto kLog = dnnl::algorithm::softmax_log;
+  const auto forward =
+      Describe<SoftmaxForward>(dnnl::prop_kind::forward_training, kLog, desc, desc, 1);
   const memory y = New(desc), dy = New(desc), dx = New(desc);
-  calls_.emplace_back(dnnl::logsoftmax_forward(forward),
-                      Args{{DNNL_ARG_SRC, logits}, {DNNL_ARG_DST, y}});
+  calls_.emplace_back(SoftmaxForward(forward), Args{{DNNL_ARG_SRC, logits}, {DNNL_ARG_DST, y}});
   backward_.push_back([=, this] {
-    const auto pd = dnnl::logsoftmax_backward::primitive_desc({desc, desc, 1}, engine_, forward);
-    calls_.emplace_back(dnnl::logsoftmax_backward(pd),
+    const auto pd = DescribeBackward<SoftmaxBackward>(forward, kLog, desc, desc, desc, 1);
+    calls_.emplace_back(SoftmaxBackward(pd),
                         Args{{DNNL_ARG_DST, y}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_SRC, dx}});
     gradient_ = dx;
   });

@@ -1,7 +1,7 @@
 // conv2d and its gradients through dnnl::convolution. Activations lie as the graph says
 // (channels-last is the fast order); weights are stored plain and reordered into the order the
 // primitive likes, which costs little beside the convolution and keeps one master copy. Source:
-// oneDNN 2.6 developer guide, "Convolution".
+// oneDNN developer guide, "Convolution".
 #include "halftone/kernels/cpu/onednn_util.h"
 #include "halftone/kernels/cpu/widened.h"
 
@@ -38,10 +38,22 @@ struct Problem {
     w_any = AnyDesc(w_type.dtype, dims);
   }
 
-  dnnl::convolution_forward::primitive_desc Forward(const memory::desc& weights) const {
-    const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training, kDirect, x,
-                                               weights, y, stride, dilation, padding, padding);
-    return dnnl::convolution_forward::primitive_desc(desc, UserScratchpad(), Engine(), true);
+  dnnl::convolution_forward::primitive_desc Forward() const {
+    return Describe<dnnl::convolution_forward>(Engine(), UserScratchpad(),
+                                               dnnl::prop_kind::forward_training, kDirect, x, w_any,
+                                               y, stride, dilation, padding, padding);
+  }
+  dnnl::convolution_forward::primitive_desc Forward(const memory::desc& bias) const {
+    return Describe<dnnl::convolution_forward>(Engine(), UserScratchpad(),
+                                               dnnl::prop_kind::forward_training, kDirect, x, w_any,
+                                               bias, y, stride, dilation, padding, padding);
+  }
+  // Of a gradient: the descriptors in the order that it takes them.
+  template <typename Backward>
+  typename Backward::primitive_desc Gradient(
+      const dnnl::convolution_forward::primitive_desc& forward) const {
+    return DescribeBackward<Backward>(Engine(), UserScratchpad(), forward, kDirect, x, w_any, y,
+                                      stride, dilation, padding, padding);
   }
 };
 
@@ -61,13 +73,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateConvForward(const ir::Node& node) 
   std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}};
   if (node.num_inputs() == 3) {
     const memory::desc bias = DescOf(node.input_type(2));
-    const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training, kDirect, p.x,
-                                               p.w_any, bias, p.y, p.stride, p.dilation, p.padding,
-                                               p.padding);
-    pd = dnnl::convolution_forward::primitive_desc(desc, UserScratchpad(), Engine(), true);
+    pd = p.Forward(bias);
     args.push_back({DNNL_ARG_BIAS, sequence.Input(2, bias)});
   } else {
-    pd = p.Forward(p.w_any);
+    pd = p.Forward();
   }
   if (!pd) return Missing();
   args.push_back({DNNL_ARG_WEIGHTS, sequence.ReadAs(w, pd.weights_desc())});
@@ -78,12 +87,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateConvForward(const ir::Node& node) 
 absl::StatusOr<std::unique_ptr<Kernel>> CreateGradInput(const ir::Node& node) {
   const ir::ValueType& dy = node.input_type(0);
   const Problem p(node.attrs(), node.output_type(), node.input_type(1), dy);
-  const auto hint = p.Forward(p.w_any);
+  const auto hint = p.Forward();
   if (!hint) return Missing();
-  const dnnl::convolution_backward_data::desc desc(kDirect, p.x, p.w_any, p.y, p.stride, p.dilation,
-                                                   p.padding, p.padding);
-  const dnnl::convolution_backward_data::primitive_desc pd(desc, UserScratchpad(), Engine(), hint,
-                                                           true);
+  const auto pd = p.Gradient<dnnl::convolution_backward_data>(hint);
   if (!pd) return Missing();
   SequenceBuilder sequence;
   const int w = sequence.Input(1, p.w);
@@ -102,12 +108,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateGradWeight(const ir::Node& node) {
   const ir::ValueType w_forward = Typed(node, x.dtype, ir::Layout::kPlain);
   const Problem forward(node.attrs(), x, w_forward, node.input_type(1));
   const Problem p(node.attrs(), x, node.output_type(), node.input_type(1));
-  const auto hint = forward.Forward(forward.w_any);
+  const auto hint = forward.Forward();
   if (!hint) return Missing();
-  const dnnl::convolution_backward_weights::desc desc(kDirect, p.x, p.w_any, p.y, p.stride,
-                                                      p.dilation, p.padding, p.padding);
-  const dnnl::convolution_backward_weights::primitive_desc pd(desc, UserScratchpad(), Engine(),
-                                                              hint, true);
+  const auto pd = p.Gradient<dnnl::convolution_backward_weights>(hint);
   if (!pd) return Missing();
   SequenceBuilder sequence;
   const int dw = sequence.Output(0, p.w);

@@ -1,5 +1,5 @@
 // matmul and linear through dnnl::matmul. The transpose flags become strides; nothing is copied.
-// Source: oneDNN 2.6 developer guide, "Matrix Multiplication".
+// Source: oneDNN developer guide, "Matrix Multiplication".
 #include "halftone/kernels/cpu/onednn_util.h"
 #include "halftone/kernels/cpu/widened.h"
 
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateMatmul(const ir::Node& node) {
   const memory::desc b_desc =
       MatrixDesc(node.input_type(1), rank, node.attrs().GetBool("transpose_b"));
   const memory::desc y_desc = DescOf(y);
-  const dnnl::matmul::primitive_desc pd({a_desc, b_desc, y_desc}, UserScratchpad(), Engine(), true);
+  const auto pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), a_desc, b_desc, y_desc);
   if (!pd) return Unimplemented("library has no matmul for these operands");
   HT_RETURN_IF_ERROR(AddPrimitive<dnnl::matmul>(sequence, pd,
                                                 {{DNNL_ARG_SRC, sequence.Input(0, a_desc)},
@@ -64,11 +64,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateLinear(const ir::Node& node) {
   dnnl::matmul::primitive_desc pd;
   if (node.num_inputs() == 3) {
     const memory::desc b_desc = PlainDesc(node.input_type(2).dtype, {1, out});
-    pd = dnnl::matmul::primitive_desc({x_desc, w_desc, b_desc, y_desc}, UserScratchpad(), Engine(),
-                                      true);
+    pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), x_desc, w_desc, b_desc, y_desc);
     args.push_back({DNNL_ARG_BIAS, sequence.Input(2, b_desc)});
   } else {
-    pd = dnnl::matmul::primitive_desc({x_desc, w_desc, y_desc}, UserScratchpad(), Engine(), true);
+    pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), x_desc, w_desc, y_desc);
   }
   if (!pd) return Unimplemented("library has no matmul for these operands");
   HT_RETURN_IF_ERROR(AddPrimitive<dnnl::matmul>(sequence, pd, args));

@@ -1,4 +1,4 @@
-// avg_pool2d and its gradient. Source: oneDNN 2.6 developer guide, "Pooling".
+// avg_pool2d and its gradient. Source: oneDNN developer guide, "Pooling".
 #include "halftone/kernels/cpu/onednn_util.h"
 #include "halftone/kernels/cpu/widened.h"
 
@@ -36,41 +36,50 @@ absl::Status CheckSumsInF32(const ir::Node& node) {
   return absl::OkStatus();
 }
 
-dnnl::pooling_forward::primitive_desc ForwardDesc(const ir::Node& node, const memory::desc& x,
-                                                  const memory::desc& y) {
-  const auto& kernel = node.attrs().GetInts("kernel");
-  const auto& stride = node.attrs().GetInts("stride");
-  const auto& padding = node.attrs().GetInts("padding");
-  const memory::dims pad = {padding[0], padding[1]};
-  const dnnl::pooling_forward::desc desc(dnnl::prop_kind::forward_training, AlgorithmOf(node), x, y,
-                                         {stride[0], stride[1]}, {kernel[0], kernel[1]}, pad, pad);
-  return dnnl::pooling_forward::primitive_desc(desc, UserScratchpad(), Engine(), true);
-}
+// What forward and gradient share.
+struct Window {
+  dnnl::algorithm algorithm;
+  memory::dims stride, kernel, dilation = {0, 0}, padding;
+
+  explicit Window(const ir::Node& node) : algorithm(AlgorithmOf(node)) {
+    const auto& s = node.attrs().GetInts("stride");
+    const auto& k = node.attrs().GetInts("kernel");
+    const auto& p = node.attrs().GetInts("padding");
+    stride = {s[0], s[1]};
+    kernel = {k[0], k[1]};
+    padding = {p[0], p[1]};
+  }
+
+  PoolingForward::primitive_desc Forward(const memory::desc& x, const memory::desc& y) const {
+    return Describe<PoolingForward>(Engine(), UserScratchpad(), dnnl::prop_kind::forward_training,
+                                    algorithm, x, y, stride, kernel, dilation, padding, padding);
+  }
+  PoolingBackward::primitive_desc Gradient(const PoolingForward::primitive_desc& forward,
+                                           const memory::desc& dx, const memory::desc& dy) const {
+    return DescribeBackward<PoolingBackward>(Engine(), UserScratchpad(), forward, algorithm, dx, dy,
+                                             stride, kernel, dilation, padding, padding);
+  }
+};
 
 absl::StatusOr<std::unique_ptr<Kernel>> CreatePoolForward(const ir::Node& node) {
   const memory::desc x = DescOf(node.input_type(0)), y = DescOf(node.output_type());
-  const auto pd = ForwardDesc(node, x, y);
+  const auto pd = Window(node).Forward(x, y);
   if (!pd) return Unimplemented("library has no pooling for this operand");
   SequenceBuilder sequence;
-  HT_RETURN_IF_ERROR(AddPrimitive<dnnl::pooling_forward>(
+  HT_RETURN_IF_ERROR(AddPrimitive<PoolingForward>(
       sequence, pd, {{DNNL_ARG_SRC, sequence.Input(0, x)}, {DNNL_ARG_DST, sequence.Output(0, y)}}));
   return sequence.Build();
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> CreatePoolBackward(const ir::Node& node) {
   const memory::desc dy = DescOf(node.input_type(0)), dx = DescOf(node.output_type());
-  const auto hint = ForwardDesc(node, dx, dy);
+  const Window window(node);
+  const auto hint = window.Forward(dx, dy);
   if (!hint) return Unimplemented("library has no pooling for this operand");
-  const auto& kernel = node.attrs().GetInts("kernel");
-  const auto& stride = node.attrs().GetInts("stride");
-  const auto& padding = node.attrs().GetInts("padding");
-  const memory::dims pad = {padding[0], padding[1]};
-  const dnnl::pooling_backward::desc desc(AlgorithmOf(node), dx, dy, {stride[0], stride[1]},
-                                          {kernel[0], kernel[1]}, pad, pad);
-  const dnnl::pooling_backward::primitive_desc pd(desc, UserScratchpad(), Engine(), hint, true);
+  const auto pd = window.Gradient(hint, dx, dy);
   if (!pd) return Unimplemented("library has no pooling gradient for this operand");
   SequenceBuilder sequence;
-  HT_RETURN_IF_ERROR(AddPrimitive<dnnl::pooling_backward>(
+  HT_RETURN_IF_ERROR(AddPrimitive<PoolingBackward>(
       sequence, pd,
       {{DNNL_ARG_DIFF_DST, sequence.Input(0, dy)}, {DNNL_ARG_DIFF_SRC, sequence.Output(0, dx)}}));
   return sequence.Build();

@@ -1,12 +1,12 @@
 // oneDNN behind our kernel interface: descriptors from value types, and a Kernel that runs a short
-// sequence of primitives. Only files onednn_*.cc include this. Source: oneDNN 2.6 developer guide,
+// sequence of primitives. Only files onednn_*.cc include this. Source: oneDNN developer guide,
 // "Basic concepts" and "Memory format propagation".
 #pragma once
 
-#include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 #include <vector>
 
+#include "halftone/kernels/cpu/onednn_api.h"
 #include "halftone/kernels/kernel.h"
 
 namespace halftone::kernels::onednn {
