@@ -1,5 +1,6 @@
 // matmul and linear through dnnl::matmul. The transpose flags become strides; nothing is copied.
 // Source: oneDNN developer guide, "Matrix Multiplication".
+#include "halftone/kernels/cpu/onednn_f16.h"
 #include "halftone/kernels/cpu/onednn_util.h"
 #include "halftone/kernels/cpu/widened.h"
 
@@ -25,7 +26,12 @@ memory::desc MatrixDesc(const ir::ValueType& type, int rank, bool transpose) {
   return DescOf(type.dtype, dims, strides);
 }
 
-absl::Status NeedsPlain(const ir::Node& node) {
+// f16 goes to the library where that costs less than conversions around its f32 matmul.
+absl::Status Supports(const ir::Node& node) {
+  constexpr double kCostOfWidening = 1.25;
+  if (node.input_type(0).dtype == DType::kF16 && F16MatmulCost() > kCostOfWidening) {
+    return Unimplemented("the library multiplies f16 no faster than f32, or not at all");
+  }
   for (const ir::Value& v : node.inputs()) {
     if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
   }
@@ -78,8 +84,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateLinear(const ir::Node& node) {
 }  // namespace onednn
 
 void Register_cpu_onednn_matmul(KernelRegistry& r) {
-  onednn::AddCandidate(r, "matmul", onednn::NeedsPlain, onednn::CreateMatmul);
-  onednn::AddCandidate(r, "linear", onednn::NeedsPlain, onednn::CreateLinear);
+  constexpr ir::DTypeSet kDTypes{DType::kF32, DType::kF16, DType::kBF16};
+  onednn::AddCandidate(r, "matmul", onednn::Supports, onednn::CreateMatmul, kDTypes);
+  onednn::AddCandidate(r, "linear", onednn::Supports, onednn::CreateLinear, kDTypes);
   AddWidened(r, "matmul");
   AddWidened(r, "linear");
 }

@@ -28,6 +28,8 @@ dnnl::memory::data_type TypeOf(DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return dnnl::memory::data_type::f32;
+    case DType::kF16:
+      return dnnl::memory::data_type::f16;
     case DType::kBF16:
       return dnnl::memory::data_type::bf16;
     case DType::kI32:
@@ -73,6 +75,10 @@ absl::Status CheckDType(const ir::Node& node, DType dtype) {
     if (v.type().num_elements() == 0) return Unimplemented(node.Label(), ": empty operand");
   }
   return absl::OkStatus();
+}
+
+bool IsReference(const std::string& implementation) {
+  return implementation.rfind("ref", 0) == 0 || implementation.find(":ref") != std::string::npos;
 }
 
 dnnl::primitive_attr UserScratchpad() {
@@ -201,7 +207,7 @@ absl::Status SequenceBuilder::Add(const dnnl::primitive_desc_base& desc,
                                   const dnnl::primitive& primitive,
                                   const std::vector<std::pair<int, int>>& arg_slots) {
   const std::string implementation = desc.impl_info_str();
-  if (implementation.rfind("ref", 0) == 0 || implementation.find(":ref") != std::string::npos) {
+  if (IsReference(implementation)) {
     return Unimplemented("library gives only ", implementation);
   }
   sequence_->AddImplementation(implementation);
@@ -236,13 +242,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Guarded(
 
 void AddCandidate(KernelRegistry& r, const std::string& op,
                   std::function<absl::Status(const ir::Node&)> supports,
-                  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create) {
+                  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create,
+                  ir::DTypeSet dtypes) {
   KernelCandidate candidate;
   candidate.name = "cpu:onednn:" + op;
   candidate.op = op;
   candidate.device = Device::Kind::kCpu;
   candidate.tier = KernelTier::kLibrary;
-  candidate.dtypes = {DType::kF32, DType::kBF16};
+  candidate.dtypes = dtypes;
   candidate.supports = [supports = std::move(supports)](const ir::Node& node) -> absl::Status {
     HT_RETURN_IF_ERROR(CheckDType(node, node.input_type(0).dtype));
     return supports ? supports(node) : absl::OkStatus();

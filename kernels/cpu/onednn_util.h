@@ -14,7 +14,7 @@ namespace halftone::kernels::onednn {
 dnnl::engine& Engine();
 dnnl::stream& Stream();
 
-// Requires: a dtype oneDNN has (f32, bf16, i32, u8).
+// Requires: a dtype oneDNN has (f32, f16, bf16, i32, u8).
 dnnl::memory::data_type TypeOf(DType dtype);
 // Logical dims of the type with the strides of its layout.
 dnnl::memory::desc DescOf(const ir::ValueType& type);
@@ -30,6 +30,10 @@ dnnl::memory::dims DimsOf(const Shape& shape);
 // with conversions around it is faster (measured: 2 to 3 times without AVX512-BF16, 1.5 times where
 // that is slow), so such a CPU takes the widened candidate.
 absl::Status CheckDType(const ir::Node& node, DType dtype);
+
+// Whether an implementation of that name is the library's reference code, which is orders of
+// magnitude slower than the others and chosen without a word.
+bool IsReference(const std::string& implementation);
 
 // Attributes for every primitive: scratchpad memory comes from the kernel's workspace.
 dnnl::primitive_attr UserScratchpad();
@@ -53,8 +57,7 @@ class SequenceBuilder {
   // A slot to write that lies like `desc`; Flush adds the reorder to `slot` where they differ.
   int WriteAs(int slot, const dnnl::memory::desc& desc);
 
-  // Adds a primitive. Refuses (Unimplemented) the library's reference implementations, which are
-  // orders of magnitude slower than the others and chosen without a word.
+  // Adds a primitive. Refuses (Unimplemented) reference implementations.
   absl::Status Add(const dnnl::primitive_desc_base& desc, const dnnl::primitive& primitive,
                    const std::vector<std::pair<int, int>>& arg_slots);
   absl::StatusOr<std::unique_ptr<Kernel>> Build();
@@ -78,10 +81,10 @@ absl::Status AddPrimitive(SequenceBuilder& sequence, const typename Primitive::p
 absl::StatusOr<std::unique_ptr<Kernel>> Guarded(
     const std::function<absl::StatusOr<std::unique_ptr<Kernel>>()>& make);
 
-// Registers "cpu:onednn:<op>" for f32 and bf16. `supports` may be null; dtype is checked on input
-// 0.
+// Registers "cpu:onednn:<op>" for `dtypes`. `supports` may be null; dtype is checked on input 0.
 void AddCandidate(KernelRegistry& r, const std::string& op,
                   std::function<absl::Status(const ir::Node&)> supports,
-                  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create);
+                  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create,
+                  ir::DTypeSet dtypes = {DType::kF32, DType::kBF16});
 
 }  // namespace halftone::kernels::onednn

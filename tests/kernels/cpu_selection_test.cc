@@ -4,6 +4,7 @@
 
 #include "halftone/core/cpu_features.h"
 #include "halftone/tests/kernels/cpu_check.h"
+#include "halftone/tests/support/run_kernel.h"
 
 namespace halftone::testing {
 namespace {
@@ -83,13 +84,38 @@ TEST(CpuSelection, Bf16GoesToTheLibraryOnlyWhereThatIsFaster) {
             CpuFeatures::Get().fast_bf16 ? "cpu:onednn:matmul" : "cpu:widened:matmul");
 }
 
+// The library's f16, where it is taken, sums in f32: in f16, 2048 + 1 is 2048.
+TEST(CpuSelection, F16ProductsAreSummedInF32) {
+  constexpr int64_t kTerms = 8192;
+  const OpCase c = Case("matmul", "ones", {Reals({16, kTerms}), Reals({kTerms, 16})},
+                        {{"out", std::string("f32")}});
+  const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF16);
+  const ir::Node& node = *CaseNode(*graph);
+  const std::vector<Tensor> ones = {Tensor::Full(DType::kF16, {16, kTerms}, 1),
+                                    Tensor::Full(DType::kF16, {kTerms, 16}, 1)};
+  int tried = 0;
+  for (const char* name : {"cpu:onednn:matmul", "cpu:widened:matmul"}) {
+    const auto kernel = kernels::KernelRegistry::Global().CreateNamed(node, name);
+    if (!kernel.ok()) {
+      EXPECT_EQ(Message(kernel.status()),
+                "the library multiplies f16 no faster than f32, or not at all");
+      continue;
+    }
+    ++tried;
+    const auto y = RunKernel(**kernel, node, ones);
+    ASSERT_TRUE(y.ok()) << Message(y.status());
+    for (int64_t i = 0; i < 16 * 16; ++i) ASSERT_EQ((*y)[0].at(i), kTerms) << name;
+  }
+  EXPECT_GE(tried, 1);
+}
+
 TEST(CpuSelection, RefusalsHaveReasons) {
   const OpCase c = Case("matmul", "square", {Reals({4, 4}), Reals({4, 4})});
   const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF64);
   const auto kernel =
       kernels::KernelRegistry::Global().CreateNamed(*CaseNode(*graph), "cpu:onednn:matmul");
   EXPECT_EQ(kernel.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(Message(kernel.status()), "no f64; has f32 bf16");
+  EXPECT_EQ(Message(kernel.status()), "no f64; has f32 f16 bf16");
 }
 
 }  // namespace
