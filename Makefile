@@ -41,6 +41,7 @@ device-bundle: setup
 configure: setup
 	cmake --preset release
 
+# Lint and format need Debian 12: every version of clang-format lays code out in another way.
 # LINT_FILES="a.cc b.cc" narrows it, LINT_FILES=--shipped leaves tests out.
 lint: setup-lint
 	LINT_BUILD=$(LINT_BUILD) JOBS=$(JOBS) cmake/lint.sh $(LINT_FILES)

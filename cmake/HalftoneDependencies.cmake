@@ -1,4 +1,4 @@
-# Debian 12 packages; packages.txt lists them.
+# Packages of Debian 12 and 13; packages.txt lists them.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(absl REQUIRED)

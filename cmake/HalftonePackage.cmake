@@ -19,7 +19,13 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 
-set(libs "libabsl-dev (>= 20220623), libdnnl-dev (>= 2.6), ocl-icd-opencl-dev, libhwy-dev (>= 1.0)")
+# What the archives were compiled against: names of Abseil carry its release, and the next major oneDNN
+# has another interface.
+math(EXPR next_absl "${absl_VERSION} + 1")
+math(EXPR next_dnnl "${dnnl_VERSION_MAJOR} + 1")
+string(CONCAT libs "libabsl-dev (>= ${absl_VERSION}), libabsl-dev (<< ${next_absl}), "
+                   "libdnnl-dev (>= ${dnnl_VERSION_MAJOR}.${dnnl_VERSION_MINOR}), libdnnl-dev (<< ${next_dnnl}), "
+                   "ocl-icd-opencl-dev, libhwy-dev (>= 1.0)")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libhalftone-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
@@ -37,6 +43,20 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION
     "deep learning with static graphs - programs
 Programs that show, transform and run the graph files of Halftone.")
+
+# The package that owns the shared library of an imported target: its name is another in each release.
+function(_halftone_package_of out target)
+  foreach(config IN ITEMS "" _NONE _RELEASE _RELWITHDEBINFO)
+    get_target_property(file ${target} IMPORTED_LOCATION${config})
+    if(file)
+      break()
+    endif()
+  endforeach()
+  file(REAL_PATH "${file}" file)
+  execute_process(COMMAND dpkg-query --search ${file} OUTPUT_VARIABLE owner COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX REPLACE ":.*" "" owner "${owner}")
+  set(${out} ${owner} PARENT_SCOPE)
+endfunction()
 
 set(python_depends "")
 if(HALFTONE_HAS_PYTHON)
@@ -62,13 +82,14 @@ Lets programs that are built with Halftone train on NVIDIA GPUs of compute
 capability 8.0 and newer. Needs NVIDIA's driver, CUDA runtime, cuBLAS and cuDNN.")
   # Not libraries of Debian: from NVIDIA's packages, or from an archive that no package knows of.
   set(cuda_version ${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR})
-  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "libabsl20220623, libc6, libgcc-s1, libstdc++6")
+  _halftone_package_of(absl absl::strings)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "${absl}, libc6, libgcc-s1, libstdc++6")
   set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS
       "cuda-cudart-${cuda_version}, libcublas-${cuda_version}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
 endif()
 
-# What binaries link: read from them where dpkg-dev and file are installed (CPack needs both), else
-# Debian 12's names.
+# What binaries link: read from them where dpkg-dev and file are installed (CPack needs both), else the
+# packages of the libraries that CMake found.
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
 find_program(FILE_EXECUTABLE file)
 mark_as_advanced(DPKG_SHLIBDEPS FILE_EXECUTABLE)
@@ -76,8 +97,11 @@ if(DPKG_SHLIBDEPS AND FILE_EXECUTABLE)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
 else()
-  string(CONCAT libs "libabsl20220623, libc6, libdnnl2, libgcc-s1, libgomp1, libhwy1, libprotobuf32, "
-                     "libstdc++6, zlib1g")
+  _halftone_package_of(absl absl::strings)
+  _halftone_package_of(dnnl DNNL::dnnl)
+  _halftone_package_of(hwy hwy::hwy)
+  _halftone_package_of(protobuf protobuf::libprotobuf)
+  set(libs "${absl}, libc6, ${dnnl}, libgcc-s1, libgomp1, ${hwy}, ${protobuf}, libstdc++6, zlib1g")
   set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${libs}")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_depends}, ${libs}")
 endif()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the packages of packages.txt that are missing. Usage: cmake/setup.sh build [python] [lint] [docs]
+# Installs the packages of packages.txt that are missing. Usage: cmake/setup.sh GROUP...
 # Asks for root (or sudo) only when something is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,10 +9,17 @@ if ! command -v dpkg-query >/dev/null; then
   exit 0
 fi
 
+release=$(. /etc/os-release && [[ $ID == debian ]] && echo "${VERSION_ID:-}" || true)
 wanted=()
 for group in "$@"; do
   # No process substitution: /dev/fd needs /proc, which a bare chroot may lack.
   wanted+=($(awk -v g="$group" '$1 == g { print $2 }' packages.txt))
+  elsewhere=$(awk -v g="$group" -v r="$release" \
+    '$1 == g && $3 != "" && r != "" && $3 != r { print $2 ", which only Debian " $3 " has"; exit }' packages.txt)
+  if [[ -n $elsewhere ]]; then
+    echo "setup: group $group needs $elsewhere; this is Debian $release" >&2
+    exit 1
+  fi
 done
 missing=()
 for package in "${wanted[@]}"; do
