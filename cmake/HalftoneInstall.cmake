@@ -4,13 +4,16 @@
 #                --libs halftone` the same for other build systems. Both can be moved with their prefix.
 #   tools        the programs of tools/
 #   python       the Python package, where it is built
-#   cuda         the module that programs open for CUDA devices, where it is built
+#   cuda         the module that programs open for CUDA devices, where it is built. Programs have the
+#                folder where it lies, beside the archives, in their run path.
 # Includes are spelled as in the tree.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/halftone)
 get_property(layers GLOBAL PROPERTY HALFTONE_LAYERS)
+target_link_options(halftone_all INTERFACE
+  "$<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>")
 install(TARGETS ${layers} halftone_all EXPORT halftone_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT halftone_targets NAMESPACE halftone:: DESTINATION ${package_dir}
@@ -97,7 +100,7 @@ Description: @PROJECT_DESCRIPTION@ (C++20, static)
 Version: @PROJECT_VERSION@
 Requires: absl_inlined_vector absl_span absl_status absl_statusor absl_strings libhwy protobuf zlib
 Cflags: -I\${includedir} -pthread@openmp_flag@
-Libs: -L\${libdir} -Wl,--start-group@archives@ -Wl,--end-group -ldnnl -pthread@openmp_flag@
+Libs: -L\${libdir} -Wl,-rpath,\${libdir} -Wl,--start-group@archives@ -Wl,--end-group -ldnnl -pthread@openmp_flag@
 ")
 install(FILES ${CMAKE_BINARY_DIR}/halftone.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
         COMPONENT development)

@@ -41,7 +41,9 @@ fs::path OwnFolder() {
 }
 
 // The module's file among the folders where a build and an installation have it, or the bare name,
-// for which the loader asks the system.
+// for which the loader looks on the run path of the program or shared library that has this code
+// (an installed Halftone puts the folder of its archives there), then where the system has
+// libraries.
 std::string FindLibrary() {
   const fs::path own = OwnFolder();
   if (own.empty()) return kLibrary;
@@ -68,7 +70,7 @@ absl::StatusOr<const CudaModule*> Load() {
     if (!is_named &&
         reason.rfind(Concat(kLibrary, ": cannot open shared object file: No such"), 0) == 0) {
       return Unimplemented("CUDA is not installed: no ", kLibrary,
-                           " beside the program or among the system's libraries");
+                           " beside the program, on its run path or among the system's libraries");
     }
     return FailedPrecondition("cannot load the CUDA module: ", reason,
                               is_named ? Concat(" (named by ", kVariable, ")") : "");

@@ -122,7 +122,8 @@ class DeviceBackend {
 //
 // CUDA is a module of its own, libhalftone_cuda.so, so that programs start, and run on the CPU,
 // where there is no CUDA. It is looked for at $HALFTONE_CUDA_LIBRARY (a file), beside the program
-// and in the folder above, then where the system finds libraries.
+// and in the folder above, where the archives that it was linked with are installed, then where the
+// system finds libraries.
 //
 // Errors, each one line that begins "device cuda:<index>: ": Unimplemented (the module is not
 // there), FailedPrecondition (it cannot be opened, with the loader's reason; no driver or one too

@@ -1,12 +1,13 @@
 # cmake -DBUILD=<build tree> -DSOURCE=<source root> -DWORK=<scratch> -DCXX=<compiler>
-# -DBUILD_TYPE=<type> -DFLAGS=<flags> -DVERSION=<expected> -DWAY=<cmake|pkg-config|deb>
-# -DPYTHON=<interpreter, or nothing if the Python module is not built>
+# -DBUILD_TYPE=<type> -DFLAGS=<flags> -DVERSION=<expected> -DWAY=<cmake|pkg-config|deb|module>
+# -DPYTHON=<interpreter, or nothing if the Python module is not built> -DPKG_CONFIG=<program or nothing>
 # -DCUDA=<whether the CUDA module is built> -P run.cmake
 #
-# Builds examples/outside against an installed Halftone and runs it:
+# Builds examples/outside against an installed Halftone and runs it, in one of the ways
 #   cmake       installed into a scratch prefix that is then moved, found by find_package
 #   pkg-config  the same prefix, compiler flags from pkg-config alone
 #   deb         unpacked Debian packages, whose fields and contents are checked
+# or, for module, a program that asks for CUDA.
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -39,16 +40,20 @@ function(expect_cuda program installed)
   endif()
 endfunction()
 
-function(build_with_cmake prefix)
-  run(${CMAKE_COMMAND} -S ${SOURCE}/examples/outside -B ${WORK}/build -G Ninja
+function(build_project project prefix)
+  run(${CMAKE_COMMAND} -S ${project} -B ${WORK}/build -G Ninja
       -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
       -DCMAKE_CXX_FLAGS=${FLAGS})
   run(${CMAKE_COMMAND} --build ${WORK}/build)
+endfunction()
+
+function(build_with_cmake prefix)
+  build_project(${SOURCE}/examples/outside ${prefix})
   run_outside(${WORK}/build/outside)
 endfunction()
 
 function(install_moved prefix)
-  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first ${ARGN})
   file(RENAME ${WORK}/first ${prefix})
 endfunction()
 

@@ -99,8 +99,8 @@ TEST(DeviceOption, WithoutCudaOneLineSaysSo) {
   const ScopedVariable hidden("HALFTONE_EMULATION_NO_DRIVER", "1");
   if (!kHasModule && !kEmulated) {
     EXPECT_EQ(OpenError("cuda"),
-              "cuda:0: CUDA is not installed: no libhalftone_cuda.so beside the program or among "
-              "the system's libraries");
+              "cuda:0: CUDA is not installed: no libhalftone_cuda.so beside the program, on its "
+              "run path or among the system's libraries");
     return;
   }
   if (!kEmulated && HasDriver()) GTEST_SKIP() << "there is a driver";
@@ -119,7 +119,7 @@ TEST(DeviceOption, AModuleMovedAwayIsNotInstalled) {
   EXPECT_EQ(run.status, 2);
   EXPECT_TRUE(Has(run,
                   "device cuda:0: CUDA is not installed: no libhalftone_cuda.so beside the "
-                  "program or among the system's libraries"))
+                  "program, on its run path or among the system's libraries"))
       << run.output;
 }
 
