@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/onednn_f16.h"
 #include "halftone/kernels/cpu/onednn_util.h"
 
