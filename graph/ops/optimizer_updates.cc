@@ -25,8 +25,10 @@ absl::Status CheckUpdate(const InferContext& ctx, std::initializer_list<const ch
   for (const char* name : states) {
     HT_RETURN_IF_ERROR(CheckType(ctx, ++port, name, param.dtype, param.shape, "type of param"));
   }
-  const double decay = ctx.attrs.GetFloat("weight_decay");
-  return CheckFloat(ctx, "weight_decay", decay >= 0, "0 or more");
+  for (const char* name : {"weight_decay", "clip_value"}) {
+    HT_RETURN_IF_ERROR(CheckFloat(ctx, name, ctx.attrs.GetFloat(name) >= 0, "0 or more"));
+  }
+  return absl::OkStatus();
 }
 
 Types InferSgdUpdate(const InferContext& ctx) {
@@ -86,14 +88,15 @@ ir::OpRecord UpdateRecord(const char* name) {
 
 void Register_optimizer_updates(ir::OpRegistry& registry) {
   const ir::AttrSpec decay{"weight_decay", ir::AttrType::kFloat, 0.0, "L2 penalty"};
+  const ir::AttrSpec clip_value{"clip_value", ir::AttrType::kFloat, 0.0,
+                                "largest magnitude of an entry of g; 0: no clipping"};
 
   ir::OpRecord sgd = UpdateRecord("sgd_update");
   sgd.doc =
-      "g = grad inv_scale clip (two roundings in f32) + weight_decay param; buf = g at step 1, "
-      "else "
-      "momentum buf + (1 - dampening) g; d = g without momentum, g + momentum buf under nesterov, "
-      "else "
-      "buf; param = param - lr d. Shapes: param, grad, momentum_buf alike, the rest [].";
+      "u = grad inv_scale clip (two roundings in f32), brought into -clip_value..clip_value where "
+      "that is above 0 (NaN stays); g = u + weight_decay param; buf = g at step 1, else momentum "
+      "buf + (1 - dampening) g; d = g without momentum, g + momentum buf under nesterov, else buf; "
+      "param = param - lr d. Shapes: param, grad, momentum_buf alike, the rest [].";
   sgd.source = "https://pytorch.org/docs/stable/generated/torch.optim.SGD.html";
   // Variadic, since an output is absent with it.
   sgd.inputs.push_back({"momentum_buf", kMasterDTypes, "as param; exactly with momentum above 0",
@@ -102,7 +105,8 @@ void Register_optimizer_updates(ir::OpRegistry& registry) {
   sgd.attrs = {{"momentum", ir::AttrType::kFloat, 0.0, "0 or more"},
                {"dampening", ir::AttrType::kFloat, 0.0, "of the gradient in the buffer"},
                decay,
-               {"nesterov", ir::AttrType::kBool, false, "needs momentum and no dampening"}};
+               {"nesterov", ir::AttrType::kBool, false, "needs momentum and no dampening"},
+               clip_value};
   sgd.infer = InferSgdUpdate;
   sgd.in_place.push_back({kStepPort + 1, 1});
   sgd.cost = FlopsPerInput(6);
@@ -110,8 +114,8 @@ void Register_optimizer_updates(ir::OpRegistry& registry) {
 
   ir::OpRecord adam = UpdateRecord("adam_update");
   adam.doc =
-      "g = grad inv_scale clip (two roundings in f32); with weight_decay w: param = param (1 - lr "
-      "w) if "
+      "g = grad inv_scale clip (two roundings in f32), brought into -clip_value..clip_value where "
+      "that is above 0 (NaN stays); with weight_decay w: param = param (1 - lr w) if "
       "decoupled (AdamW), else g = g + w param. exp_avg = exp_avg + (1 - beta1) (g - exp_avg), "
       "exp_avg_sq = beta2 exp_avg_sq + (1 - beta2) g^2, param = param - lr / (1 - beta1^step) "
       "exp_avg / "
@@ -130,7 +134,8 @@ void Register_optimizer_updates(ir::OpRegistry& registry) {
                 {"beta2", ir::AttrType::kFloat, 0.999, "decay of exp_avg_sq"},
                 {"eps", ir::AttrType::kFloat, 1e-8, "added to the root"},
                 decay,
-                {"decoupled", ir::AttrType::kBool, false, "true: AdamW"}};
+                {"decoupled", ir::AttrType::kBool, false, "true: AdamW"},
+                clip_value};
   adam.infer = InferAdamUpdate;
   adam.in_place.push_back({7, 1});
   adam.in_place.push_back({8, 2});

@@ -22,9 +22,21 @@ namespace HWY_NAMESPACE {
 using V = F32Vec;
 HWY_INLINE V SetF(float c) { return hn::Set(F32Tag(), c); }
 
+// The gradient unscaled and clipped; NaN passes.
+template <typename Step>
+HWY_INLINE V TrueGradient(const Step& s, V scaled) {
+  V g = hn::Mul(hn::Mul(scaled, SetF(s.inv_scale)), SetF(s.clip));
+  if (s.clip_value > 0) {
+    const V largest = SetF(s.clip_value), smallest = SetF(-s.clip_value);
+    g = hn::IfThenElse(hn::Gt(g, largest), largest, g);
+    g = hn::IfThenElse(hn::Lt(g, smallest), smallest, g);
+  }
+  return g;
+}
+
 void SgdRange(const SgdStep& s, const SgdArrays& a, int64_t n) {
   ForRow(n, [&](auto load, auto store) {
-    V g = hn::Mul(hn::Mul(load(a.grad), SetF(s.inv_scale)), SetF(s.clip));
+    V g = TrueGradient(s, load(a.grad));
     const V p = load(a.param);
     if (s.weight_decay != 0) g = hn::Add(g, hn::Mul(SetF(s.weight_decay), p));
     if (a.buffer != nullptr) {
@@ -41,7 +53,7 @@ void SgdRange(const SgdStep& s, const SgdArrays& a, int64_t n) {
 
 void AdamRange(const AdamStep& s, const AdamArrays& a, int64_t n) {
   ForRow(n, [&](auto load, auto store) {
-    V g = hn::Mul(hn::Mul(load(a.grad), SetF(s.inv_scale)), SetF(s.clip));
+    V g = TrueGradient(s, load(a.grad));
     V p = load(a.param);
     if (s.weight_decay != 0) g = hn::Add(g, hn::Mul(SetF(s.weight_decay), p));
     if (s.decay != 1) p = hn::Mul(p, SetF(s.decay));
@@ -117,6 +129,7 @@ class SgdKernel : public Kernel {
         momentum_(node.attrs().GetFloat("momentum")),
         dampening_(node.attrs().GetFloat("dampening")),
         weight_decay_(node.attrs().GetFloat("weight_decay")),
+        clip_value_(node.attrs().GetFloat("clip_value")),
         nesterov_(node.attrs().GetBool("nesterov")),
         has_buffer_(node.num_inputs() > kState) {}
 
@@ -130,6 +143,7 @@ class SgdKernel : public Kernel {
     step.lr = ScalarF32(args, kLr);
     step.inv_scale = ScalarF32(args, kInvScale);
     step.clip = ScalarF32(args, kClip);
+    step.clip_value = static_cast<float>(clip_value_);
     step.momentum = static_cast<float>(momentum_);
     step.one_minus_dampening = static_cast<float>(1 - dampening_);
     step.weight_decay = static_cast<float>(weight_decay_);
@@ -151,7 +165,7 @@ class SgdKernel : public Kernel {
 
  private:
   int64_t n_;
-  double momentum_, dampening_, weight_decay_;
+  double momentum_, dampening_, weight_decay_, clip_value_;
   bool nesterov_, has_buffer_;
 };
 
@@ -163,6 +177,7 @@ class AdamKernel : public Kernel {
         beta2_(node.attrs().GetFloat("beta2")),
         eps_(node.attrs().GetFloat("eps")),
         weight_decay_(node.attrs().GetFloat("weight_decay")),
+        clip_value_(node.attrs().GetFloat("clip_value")),
         decoupled_(node.attrs().GetBool("decoupled")) {}
 
   void Run(const KernelArgs& args) override {
@@ -176,6 +191,7 @@ class AdamKernel : public Kernel {
     AdamStep step;
     step.inv_scale = ScalarF32(args, kInvScale);
     step.clip = ScalarF32(args, kClip);
+    step.clip_value = static_cast<float>(clip_value_);
     step.one_minus_beta1 = static_cast<float>(1 - beta1_);
     step.beta2 = static_cast<float>(beta2_);
     step.one_minus_beta2 = static_cast<float>(1 - beta2_);
@@ -200,7 +216,7 @@ class AdamKernel : public Kernel {
 
  private:
   int64_t n_;
-  double beta1_, beta2_, eps_, weight_decay_;
+  double beta1_, beta2_, eps_, weight_decay_, clip_value_;
   bool decoupled_;
 };
 

@@ -6,6 +6,7 @@ namespace halftone::kernels {
 
 struct SgdStep {
   float lr = 0, inv_scale = 1, clip = 1;
+  float clip_value = 0;  // 0: no clipping
   float momentum = 0, one_minus_dampening = 1, weight_decay = 0;
   bool nesterov = false;
   bool first = false;  // the buffer starts as the gradient
@@ -20,6 +21,7 @@ struct SgdArrays {
 
 struct AdamStep {
   float inv_scale = 1, clip = 1;
+  float clip_value = 0;  // 0: no clipping
   float one_minus_beta1 = 0, beta2 = 0, one_minus_beta2 = 0, eps = 0;
   float weight_decay = 0;           // added to the gradient (Adam)
   float decay = 1;                  // multiplies the parameter (AdamW)

@@ -13,12 +13,12 @@ enum Port { kParam, kGrad, kLr, kInvScale, kClip, kApply, kStep, kState };
 
 cuda::SgdRule RuleOf(const ir::Attributes& attrs, cuda::SgdRule*) {
   return {attrs.GetFloat("momentum"), attrs.GetFloat("dampening"), attrs.GetFloat("weight_decay"),
-          attrs.GetBool("nesterov")};
+          attrs.GetFloat("clip_value"), attrs.GetBool("nesterov")};
 }
 
 cuda::AdamRule RuleOf(const ir::Attributes& attrs, cuda::AdamRule*) {
-  return {attrs.GetFloat("beta1"), attrs.GetFloat("beta2"), attrs.GetFloat("eps"),
-          attrs.GetFloat("weight_decay"), attrs.GetBool("decoupled")};
+  return {attrs.GetFloat("beta1"),        attrs.GetFloat("beta2"),      attrs.GetFloat("eps"),
+          attrs.GetFloat("weight_decay"), attrs.GetFloat("clip_value"), attrs.GetBool("decoupled")};
 }
 
 cudaError_t LaunchUpdate(const cuda::SgdRule& rule, const cuda::UpdateScalars& scalars,

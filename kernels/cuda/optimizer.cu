@@ -5,7 +5,7 @@
 // Accesses: 16 bytes a thread where all of an array's pointers are aligned, one element elsewhere
 // and in the tail. Formulas and order of operations: as on the CPU (PyTorch's single-tensor SGD and
 // Adam; the op records give the pages).
-// Shared bytes: one Step (at most 64). Bound: memory. Bytes moved: each input once and each output
+// Shared bytes: one Step (at most 96). Bound: memory. Bytes moved: each input once and each output
 // once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy.
 #include "halftone/kernels/cuda/optimizer.h"
 #include "halftone/kernels/cuda/pack.cuh"
@@ -19,13 +19,13 @@ constexpr int kThreads = 256;
 // rounded as the record says.
 template <typename T>
 struct SgdStep {
-  T lr, inv_scale, clip, momentum, one_minus_dampening, weight_decay;
+  T lr, inv_scale, clip, clip_value, momentum, one_minus_dampening, weight_decay;
   bool nesterov, first;
 };
 
 template <typename T>
 struct AdamStep {
-  T inv_scale, clip, one_minus_beta1, beta2, one_minus_beta2, eps;
+  T inv_scale, clip, clip_value, one_minus_beta1, beta2, one_minus_beta2, eps;
   T weight_decay;  // added to the gradient; 0 when decoupled
   T decay;         // the parameter is multiplied by it; 1 unless decoupled
   T step_size, root_correction;
@@ -36,6 +36,7 @@ __device__ void MakeStep(const SgdRule& rule, const UpdateScalars& s, SgdStep<T>
   step->lr = *s.lr;
   step->inv_scale = *s.inv_scale;
   step->clip = *s.clip;
+  step->clip_value = static_cast<T>(rule.clip_value);
   step->momentum = static_cast<T>(rule.momentum);
   step->one_minus_dampening = static_cast<T>(1 - rule.dampening);
   step->weight_decay = static_cast<T>(rule.weight_decay);
@@ -48,6 +49,7 @@ __device__ void MakeStep(const AdamRule& rule, const UpdateScalars& s, AdamStep<
   const double lr = *s.lr, t = static_cast<double>(*s.step);
   step->inv_scale = *s.inv_scale;
   step->clip = *s.clip;
+  step->clip_value = static_cast<T>(rule.clip_value);
   step->one_minus_beta1 = static_cast<T>(1 - rule.beta1);
   step->beta2 = static_cast<T>(rule.beta2);
   step->one_minus_beta2 = static_cast<T>(1 - rule.beta2);
@@ -58,17 +60,25 @@ __device__ void MakeStep(const AdamRule& rule, const UpdateScalars& s, AdamStep<
   step->root_correction = static_cast<T>(sqrt(1 - pow(rule.beta2, t)));
 }
 
+// The gradient unscaled and clipped; NaN passes.
+template <typename Step, typename T>
+__device__ T TrueGradient(const Step& s, T scaled) {
+  const T g = scaled * s.inv_scale * s.clip;
+  if (s.clip_value <= 0) return g;
+  return g > s.clip_value ? s.clip_value : g < -s.clip_value ? -s.clip_value : g;
+}
+
 // The new parameter, and the new states in place of the old.
 template <typename T>
 __device__ T Update(const SgdStep<T>& s, T p, T g, T (&)[1], std::integral_constant<int, 0>) {
-  g = g * s.inv_scale * s.clip;
+  g = TrueGradient(s, g);
   if (s.weight_decay != 0) g = g + s.weight_decay * p;
   return p - s.lr * g;
 }
 
 template <typename T>
 __device__ T Update(const SgdStep<T>& s, T p, T g, T (&state)[1], std::integral_constant<int, 1>) {
-  g = g * s.inv_scale * s.clip;
+  g = TrueGradient(s, g);
   if (s.weight_decay != 0) g = g + s.weight_decay * p;
   const T buffer = s.first ? g : s.momentum * state[0] + s.one_minus_dampening * g;
   state[0] = buffer;
@@ -77,7 +87,7 @@ __device__ T Update(const SgdStep<T>& s, T p, T g, T (&state)[1], std::integral_
 
 template <typename T>
 __device__ T Update(const AdamStep<T>& s, T p, T g, T (&state)[2], std::integral_constant<int, 2>) {
-  g = g * s.inv_scale * s.clip;
+  g = TrueGradient(s, g);
   if (s.weight_decay != 0) g = g + s.weight_decay * p;
   if (s.decay != 1) p = p * s.decay;
   const T m = state[0] + s.one_minus_beta1 * (g - state[0]);

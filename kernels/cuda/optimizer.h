@@ -11,12 +11,12 @@
 namespace halftone::cuda {
 
 struct SgdRule {
-  double momentum, dampening, weight_decay;
+  double momentum, dampening, weight_decay, clip_value;
   bool nesterov;
 };
 
 struct AdamRule {
-  double beta1, beta2, eps, weight_decay;
+  double beta1, beta2, eps, weight_decay, clip_value;
   bool decoupled;
 };
 

@@ -1,5 +1,5 @@
-// sgd_update and adam_update: the gradient is unscaled and clipped by two f32 products, the rest is
-// computed in f64 and rounded once.
+// sgd_update and adam_update: the gradient is unscaled and clipped by two products in the type of
+// the parameter, the rest is computed in f64 and rounded once.
 #include <cmath>
 
 #include "halftone/kernels/reference/reference_util.h"
@@ -9,10 +9,18 @@ namespace {
 
 enum UpdatePort { kParam, kGrad, kLr, kInvScale, kClip, kApply, kStep, kFirstState };
 
-double TrueGradient(const RefCall& call, int64_t i, bool f64) {
-  const double g = call.Load(kGrad, i), inv = call.Load(kInvScale, 0), clip = call.Load(kClip, 0);
-  if (f64) return g * inv * clip;
-  return static_cast<float>(g) * static_cast<float>(inv) * static_cast<float>(clip);
+// `T`: the type of the parameter.
+template <typename T>
+double TrueGradient(const RefCall& call, int64_t i, double clip_value) {
+  const T g = static_cast<T>(call.Load(kGrad, i)) * static_cast<T>(call.Load(kInvScale, 0)) *
+              static_cast<T>(call.Load(kClip, 0));
+  const T largest = static_cast<T>(clip_value);
+  if (largest <= 0) return g;
+  return g > largest ? largest : g < -largest ? -largest : g;  // NaN passes
+}
+
+double TrueGradient(const RefCall& call, int64_t i, double clip_value, bool f64) {
+  return f64 ? TrueGradient<double>(call, i, clip_value) : TrueGradient<float>(call, i, clip_value);
 }
 
 // A skipped step: output 0 is the parameter, the others the states.
@@ -29,6 +37,7 @@ RefRun MakeSgdUpdate(RefNode& node) {
   const double momentum = node.attrs.GetFloat("momentum");
   const double dampening = node.attrs.GetFloat("dampening");
   const double weight_decay = node.attrs.GetFloat("weight_decay");
+  const double clip_value = node.attrs.GetFloat("clip_value");
   const bool nesterov = node.attrs.GetBool("nesterov");
   return [=](const RefCall& call) {
     if (call.LoadInt(kApply, 0) == 0) return CopyUpdate(call, size, has_buffer ? 2 : 1);
@@ -36,7 +45,7 @@ RefRun MakeSgdUpdate(RefNode& node) {
     const bool first = call.LoadInt(kStep, 0) == 1;
     for (int64_t i = 0; i < size; ++i) {
       const double param = call.Load(kParam, i);
-      double d = TrueGradient(call, i, f64) + weight_decay * param;
+      double d = TrueGradient(call, i, clip_value, f64) + weight_decay * param;
       if (has_buffer) {
         const double buffer =
             first ? d : momentum * call.Load(kFirstState, i) + (1 - dampening) * d;
@@ -54,6 +63,7 @@ RefRun MakeAdamUpdate(RefNode& node) {
   const double beta1 = node.attrs.GetFloat("beta1"), beta2 = node.attrs.GetFloat("beta2");
   const double eps = node.attrs.GetFloat("eps");
   const double weight_decay = node.attrs.GetFloat("weight_decay");
+  const double clip_value = node.attrs.GetFloat("clip_value");
   const bool decoupled = node.attrs.GetBool("decoupled");
   return [=](const RefCall& call) {
     if (call.LoadInt(kApply, 0) == 0) return CopyUpdate(call, size, 3);
@@ -61,7 +71,7 @@ RefRun MakeAdamUpdate(RefNode& node) {
     const double step_size = lr / (1 - std::pow(beta1, step));
     const double root_correction = std::sqrt(1 - std::pow(beta2, step));
     for (int64_t i = 0; i < size; ++i) {
-      double param = call.Load(kParam, i), g = TrueGradient(call, i, f64);
+      double param = call.Load(kParam, i), g = TrueGradient(call, i, clip_value, f64);
       if (decoupled) {
         param *= 1 - lr * weight_decay;
       } else {

@@ -41,6 +41,7 @@ void AddSgd(std::vector<OpCase>& cases) {
   add("dampening", {9}, true, 3, 0.9, {{"dampening", 0.25}, {"weight_decay", 0.1}});
   add("nesterov_first", {9}, true, 1, 0.9, {{"nesterov", true}});
   add("nesterov_later", {65}, true, 5, 0.5, {{"nesterov", true}, {"weight_decay", 0.1}});
+  add("clip_value", {33}, true, 2, 0.9, {{"clip_value", 0.25}, {"weight_decay", 0.1}});
   add("scalar", {}, true, 2, 0.9);
   add("empty", {0}, true, 2, 0.9);
 }
@@ -59,6 +60,7 @@ void AddAdam(std::vector<OpCase>& cases) {
   add("decay", {33}, true, 7, {{"weight_decay", 0.01}});
   add("decoupled", {33}, true, 7, {{"weight_decay", 0.01}, {"decoupled", true}});
   add("own_constants", {9}, true, 3, {{"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-3}});
+  add("clip_value", {33}, true, 7, {{"clip_value", 0.25}, {"weight_decay", 0.1}});
   add("scalar", {}, true, 2);
   add("empty", {0}, true, 2);
 }
