@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "halftone/core/dtype.h"
+
 namespace halftone::optim {
 namespace {
 
@@ -119,9 +121,9 @@ absl::Status LRSchedule::Validate() const {
     if (term.steps <= 0) {
       return InvalidArgument(info.title, ": ", info.steps, " = ", term.steps, "; expected > 0");
     }
-    if (!std::isfinite(term.value) || term.value < 0) {
+    if (!(term.value >= 0 && term.value <= MaxFinite(DType::kF32))) {
       return InvalidArgument(info.title, ": ", info.value, " = ", term.value,
-                             "; expected a finite number >= 0");
+                             "; expected a number >= 0 that is finite in f32");
     }
     if (term.kind == Kind::kWarmup && term.value > 1) {
       return InvalidArgument(info.title, ": ", info.value, " = ", term.value, "; expected 0..1");

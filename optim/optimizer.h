@@ -1,121 +1,136 @@
 // Optimizer: which parameters follow which update rule, with which hyper-parameters. A description:
-// it holds no tensors and runs nothing. nn::Graph turns it into an `optimizer` marker, passes turn
-// the marker into update nodes, and the state lives in graph variables.
+// it holds no tensors and runs nothing. nn::Graph turns it into `optimizer` markers, passes turn
+// the markers into update nodes, and the state lives in graph variables.
 #pragma once
 
-#include <array>
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "halftone/graph/ir/attribute.h"
-#include "halftone/optim/lr_schedule.h"
+#include "halftone/optim/options.h"
 #include "halftone/optim/parameter_ref.h"
 
 namespace halftone::optim {
 
-// Whose non-finite gradients make this optimizer skip a step under a grad scaler.
-enum class SkipPolicy : uint8_t {
-  kOwn,  // its own (PyTorch's behaviour)
-  kAny   // those of any optimizer of the graph
-};
-const char* Name(SkipPolicy policy);  // "own", "any"
-
-// What all rules share. Each option struct repeats these after its own fields.
-struct StepOptions {
-  LRSchedule lr_schedule;  // constant by default
-  double clip_norm = 0;    // global L2 norm after unscaling; 0 does not clip
-  std::string scaler;      // name of the grad scaler; empty: the graph's, if it has one
-  SkipPolicy skip = SkipPolicy::kOwn;
+// Some of an optimizer's parameters, and the hyper-parameters that they have for themselves, under
+// the names of the optimizer marker.
+struct ParameterGroup {
+  ParameterList parameters;
+  ir::Attributes own;
 };
 
 class Optimizer {
  public:
   // "sgd", "adam", "adamw".
   const std::string& rule() const { return rule_; }
-  const ParameterList& parameters() const { return parameters_; }
-  // Puts what `now` gives for each parameter in its place, each once: where parameters were tied
-  // there is one for several, where a tie was undone several for one.
+  // One or more, unless nothing was given; see Validate.
+  const std::vector<ParameterGroup>& groups() const { return groups_; }
+  // Of all groups, in order.
+  ParameterList parameters() const;
+  // Puts what `now` gives for each parameter in its place, each once in a group: where parameters
+  // were tied there is one for several, where a tie was undone several for one.
   void ReplaceParameters(const std::function<ParameterList(const ParameterRef&)>& now);
-  double lr() const { return hyper_.GetFloat("lr"); }
-  // Hyper-parameters under the names of the optimizer marker.
-  const ir::Attributes& hyper_parameters() const { return hyper_; }
+  // Hyper-parameters of a group under the names of the optimizer marker: its own, and the
+  // optimizer's where it has none.
+  ir::Attributes hyper_parameters(size_t group = 0) const;
+  double lr(size_t group = 0) const { return hyper_parameters(group).GetFloat("lr"); }
   const StepOptions& step_options() const { return step_; }
   StepOptions& mutable_step_options() { return step_; }
 
-  // Errors: InvalidArgument naming rule, option, value and range: "SGD: lr = -1; expected a finite
-  // number >= 0"; no parameter, a null or a repeated one.
+  // Errors: InvalidArgument naming rule, group, option, value and range: "SGD: lr = -1; expected a
+  // number >= 0 that is finite in f32"; a group without parameters, a null parameter.
   absl::Status Validate() const;
 
-  // The attributes of the `optimizer` marker. `names` are the graph's names of parameters().
-  // Requires: one name per parameter.
-  ir::Attributes ToMarker(const std::string& name, const std::vector<std::string>& names) const;
+  // The attributes of the `optimizer` marker of a group. `names` are the graph's names of its
+  // parameters. Requires: one name per parameter.
+  ir::Attributes ToMarker(const std::string& name, const std::vector<std::string>& names,
+                          size_t group = 0) const;
 
  protected:
-  Optimizer(std::string rule, ParameterList parameters, ir::Attributes hyper, StepOptions step)
-      : rule_(std::move(rule)),
-        parameters_(std::move(parameters)),
-        hyper_(std::move(hyper)),
-        step_(std::move(step)) {}
+  Optimizer(std::string rule, std::vector<ParameterGroup> groups, ir::Attributes hyper,
+            StepOptions step);
 
  private:
+  absl::Status ValidateGroup(const std::string& title, size_t group) const;
+
   std::string rule_;
-  ParameterList parameters_;
+  std::vector<ParameterGroup> groups_;
   ir::Attributes hyper_;
   StepOptions step_;
 };
 
-struct SGDOptions {
-  double lr = 1e-3;         // base learning rate, >= 0
-  double momentum = 0;      // >= 0; 0 keeps no buffer
-  double dampening = 0;     // part of the gradient left out of the momentum buffer
-  double weight_decay = 0;  // L2: added to the gradient, >= 0
-  bool nesterov = false;    // needs momentum > 0 and dampening == 0
-  LRSchedule lr_schedule = {};
-  double clip_norm = 0;
-  std::string scaler = {};
-  SkipPolicy skip = SkipPolicy::kOwn;
+namespace internal {
+
+// An option as attributes of the marker; nothing for what a group does not set.
+void SetAttr(ir::Attributes& attrs, const char* option, double value);
+void SetAttr(ir::Attributes& attrs, const char* option, bool value);
+void SetAttr(ir::Attributes& attrs, const char* option, const std::array<double, 2>& betas);
+void SetAttr(ir::Attributes& attrs, const char* option, const LRSchedule& schedule);
+template <typename T>
+void SetAttr(ir::Attributes& attrs, const char* option, const std::optional<T>& value) {
+  if (value.has_value()) SetAttr(attrs, option, *value);
+}
+
+template <typename Options>
+ir::Attributes AttributesOf(const Options& options) {
+  ir::Attributes attrs;
+  Options::Visit(options,
+                 [&](const char* option, const auto& value) { SetAttr(attrs, option, value); });
+  return attrs;
+}
+
+template <typename Options>
+StepOptions StepOf(const Options& o) {
+  return {o.lr_schedule, o.clip_norm, o.scaler, o.skip, o.skip_nonfinite};
+}
+
+}  // namespace internal
+
+// An optimizer with the options of its rule.
+template <typename O, typename G>
+class OptimizerOf : public Optimizer {
+ public:
+  using Options = O;
+  using GroupOptions = G;
+  // Parameters, and what is different for them. A parameter listed more than once, as tied weights
+  // are, counts once.
+  struct Group {
+    ParameterList parameters;
+    G options = {};
+  };
+
+  explicit OptimizerOf(ParameterList parameters, O options = {})
+      : Optimizer(O::kRule, {{std::move(parameters), {}}}, internal::AttributesOf(options),
+                  internal::StepOf(options)) {}
+  // Example: AdamW({{decay, {}}, {rest, {.lr = 1e-4, .weight_decay = 0}}}, {.weight_decay = 0.1}).
+  // What a group does not set comes from `options`. There is one step count for all groups.
+  explicit OptimizerOf(std::initializer_list<Group> groups, O options = {})
+      : OptimizerOf(std::vector<Group>(groups), std::move(options)) {}
+  explicit OptimizerOf(const std::vector<Group>& groups, O options = {})
+      : Optimizer(O::kRule, Convert(groups), internal::AttributesOf(options),
+                  internal::StepOf(options)) {}
+
+ private:
+  static std::vector<ParameterGroup> Convert(const std::vector<Group>& groups) {
+    std::vector<ParameterGroup> converted;
+    for (const Group& group : groups) {
+      converted.push_back({group.parameters, internal::AttributesOf(group.options)});
+    }
+    return converted;
+  }
 };
 
 // Stochastic gradient descent. Source: torch.optim.SGD: buf = momentum * buf + (1 - dampening) * g
 // with buf = g in the first step; w -= lr * buf.
-class SGD : public Optimizer {
- public:
-  explicit SGD(ParameterList parameters, SGDOptions options = {});
-};
-
-struct AdamOptions {
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};  // each in [0, 1)
-  double eps = 1e-8;                           // >= 0
-  double weight_decay = 0;                     // L2: added to the gradient
-  LRSchedule lr_schedule = {};
-  double clip_norm = 0;
-  std::string scaler = {};
-  SkipPolicy skip = SkipPolicy::kOwn;
-};
+using SGD = OptimizerOf<SGDOptions, SGDGroupOptions>;
 
 // Source: Kingma, Ba: "Adam", 2015, algorithm 1; order of operations as torch.optim.Adam.
-class Adam : public Optimizer {
- public:
-  explicit Adam(ParameterList parameters, AdamOptions options = {});
-};
-
-struct AdamWOptions {
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 1e-2;  // decoupled: w *= 1 - lr * weight_decay
-  LRSchedule lr_schedule = {};
-  double clip_norm = 0;
-  std::string scaler = {};
-  SkipPolicy skip = SkipPolicy::kOwn;
-};
+using Adam = OptimizerOf<AdamOptions, AdamGroupOptions>;
 
 // Source: Loshchilov, Hutter: "Decoupled Weight Decay Regularization", 2019, algorithm 2.
-class AdamW : public Optimizer {
- public:
-  explicit AdamW(ParameterList parameters, AdamWOptions options = {});
-};
+using AdamW = OptimizerOf<AdamWOptions, AdamWGroupOptions>;
 
 }  // namespace halftone::optim

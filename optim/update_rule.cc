@@ -15,7 +15,7 @@ ir::Attributes Pick(const ir::Attributes& marker, const std::vector<std::string>
 UpdateRule SGDRule(const ir::Attributes& marker) {
   UpdateRule rule;
   rule.op = "sgd_update";
-  rule.attrs = Pick(marker, {"momentum", "dampening", "weight_decay", "nesterov"});
+  rule.attrs = Pick(marker, {"momentum", "dampening", "weight_decay", "nesterov", "clip_value"});
   if (marker.GetFloat("momentum") != 0) rule.slots = {"momentum_buffer"};
   return rule;
 }
@@ -23,7 +23,7 @@ UpdateRule SGDRule(const ir::Attributes& marker) {
 UpdateRule AdamRule(const ir::Attributes& marker, bool decoupled) {
   UpdateRule rule;
   rule.op = "adam_update";
-  rule.attrs = Pick(marker, {"beta1", "beta2", "eps", "weight_decay"});
+  rule.attrs = Pick(marker, {"beta1", "beta2", "eps", "weight_decay", "clip_value"});
   rule.attrs.Set("decoupled", decoupled);
   rule.slots = {"exp_avg", "exp_avg_sq"};
   return rule;
@@ -40,7 +40,9 @@ absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker) {
                          "\" is unknown; expected sgd, adam or adamw");
 }
 
-std::string LearningRateVariable(const std::string& optimizer) { return optimizer + ".lr"; }
+std::string LearningRateVariable(const std::string& optimizer, size_t group) {
+  return group == 0 ? optimizer + ".lr" : Concat(optimizer, ".group", group, ".lr");
+}
 
 std::string AppliedStepsVariable(const std::string& optimizer) {
   return optimizer + ".applied_steps";

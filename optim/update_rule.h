@@ -20,8 +20,9 @@ struct UpdateRule {
 // ones.
 absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker);
 
-// Names of the variables that hold an optimizer's state.
-std::string LearningRateVariable(const std::string& optimizer);    // "optimizer0.lr"
+// Names of the variables that hold an optimizer's state. The first group's learning rate is
+// "optimizer0.lr", as that of an optimizer without groups; others are "optimizer0.group1.lr", ...
+std::string LearningRateVariable(const std::string& optimizer, size_t group = 0);
 std::string AppliedStepsVariable(const std::string& optimizer);    // i64[]
 std::string FirstNonFiniteVariable(const std::string& optimizer);  // i32[]
 std::string SlotVariable(const std::string& optimizer, const std::string& parameter,

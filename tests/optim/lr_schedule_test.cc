@@ -78,8 +78,8 @@ TEST(LRSchedule, BadTextNamesTheColumn) {
       {"step(3", "schedule \"step(3\", column 7: expected ')'"},
       {"step(3)warmup(2)", "schedule \"step(3)warmup(2)\", column 8: expected '*'"},
       {"step(0,0.5)", "StepLR: step_size = 0; expected > 0"},
-      {"cosine(3,-1)", "CosineLR: eta_min = -1; expected a finite number >= 0"},
-      {"step(3,nan)", "StepLR: gamma = nan; expected a finite number >= 0"},
+      {"cosine(3,-1)", "CosineLR: eta_min = -1; expected a number >= 0 that is finite in f32"},
+      {"step(3,nan)", "StepLR: gamma = nan; expected a number >= 0 that is finite in f32"},
       {"warmup(3,1.5)", "LinearWarmup: start_factor = 1.5; expected 0..1"}};
   for (const auto& [text, message] : cases) {
     absl::Status status = LRSchedule::Parse(text).status();
