@@ -9,21 +9,26 @@
 //          commit "w" = %w_next
 //          commit "optimizer0.applied_steps" = where(%finite, %step, %applied_steps)
 //
-// Without a scaler there is no check, every step is applied and the inverse scale is the
-// constant 1. Under skip="any" the flag is the conjunction over all optimizers that have a scaler.
+// Markers of one name are the parameter groups of one optimizer: one grad_stats over all, one step
+// count, hyper-parameters and learning rate of their own ("optimizer0.group1.lr").
+//
+// Without a scaler and without skip_nonfinite there is no check, every step is applied and the
+// inverse scale is the constant 1. Under skip="any" the flag is the conjunction over all optimizers
+// that are checked. With clip_norm_of_all the coefficient is made of one norm over all optimizers
+// that say so and do not skip the step.
 //
 // requires:   autodiff and scale-losses ran. The gradients of an optimizer all come from losses of
 //             its scaler.
 // guarantees: no `optimizer` marker is left; scaler markers have got the finite flag of each of
-// their
-//             optimizers that has gradients. A skipped step leaves parameters, slots, applied_steps
-//             and with them the schedule bit-identical. An optimizer without gradients updates
-//             nothing and counts neither a step nor a check: applied is false and grad_norm 0.
+//             their optimizers that has gradients. A skipped step leaves parameters, slots,
+//             applied_steps and with them the schedule bit-identical; so are buffers in a step that
+//             skip_nonfinite skips. An optimizer without gradients updates nothing and counts
+//             neither a step nor a check: applied is false and grad_norm 0.
 // order:      after scale-losses, before update-scalers.
-// stats:      optimizers, updates
+// stats:      optimizers, updates, guarded_buffers
 // errors:     InvalidArgument: an unknown parameter, one that has a commit already or two
-// optimizers;
-//             a bad schedule; an unknown rule; a name declared twice.
+//             optimizers; a bad schedule; an unknown rule; a name declared twice; groups that
+//             disagree in what holds for the optimizer; two values of clip_norm_of_all.
 #pragma once
 
 #include <memory>

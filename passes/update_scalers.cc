@@ -26,7 +26,11 @@ class UpdateScalers : public Pass {
       }
       ++context.stats["scalers"];
     }
-    if (!flags.empty()) HT_RETURN_IF_ERROR(GuardBuffers(graph, *scalers[0], flags, context));
+    if (!flags.empty()) {
+      HT_ASSIGN_OR_RETURN(const int64_t guarded,
+                          GuardBuffers(graph, *scalers[0], kUpdateScalersPass, flags));
+      context.stats["guarded_buffers"] += guarded;
+    }
     graph.Remove(scalers);
     HT_RETURN_IF_ERROR(graph.Sort());
     return true;
@@ -55,21 +59,6 @@ class UpdateScalers : public Pass {
     HT_RETURN_IF_ERROR(b.status());
     for (size_t i = 0; i < names.size(); ++i) b.Commit(names[i], next[i]);
     return b.status();
-  }
-
-  static absl::Status GuardBuffers(ir::Graph& graph, const ir::Node& scaler,
-                                   const std::vector<ir::Value>& flags, PassContext& context) {
-    ir::Builder b = BuilderLike(scaler, kUpdateScalersPass);
-    for (ir::Node* commit : graph.commits()) {
-      const ir::Variable* found = graph.FindVariable(commit->attrs().GetString("variable"));
-      if (found == nullptr || found->kind != ir::VariableKind::kBuffer) continue;
-      const ir::Variable variable = *found;
-      Expr kept = b.Op("where", {AllOf(b, flags), b.Wrap(commit->input(0)), b.Var(variable)});
-      HT_RETURN_IF_ERROR(b.status());
-      commit->set_input(0, kept.value());
-      ++context.stats["guarded_buffers"];
-    }
-    return absl::OkStatus();
   }
 };
 

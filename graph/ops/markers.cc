@@ -1,6 +1,8 @@
 // Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
 // autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
 // insert-amp-casts. Each is removed by its pass; none has a kernel.
+#include <cmath>
+
 #include "halftone/graph/ops/nn_util.h"
 
 namespace halftone::ops {
@@ -62,9 +64,16 @@ Types InferOptimizer(const InferContext& ctx) {
     return InvalidArgument(ctx.op, ": got ", ctx.inputs.size(), " gradients for ", gradients,
                            " names in grad_params; expected as many");
   }
-  for (const char* name : {"lr", "momentum", "weight_decay", "eps", "clip_norm"}) {
-    HT_RETURN_IF_ERROR(CheckFloat(ctx, name, a.GetFloat(name) >= 0, "0 or more"));
+  for (const char* name :
+       {"lr", "momentum", "weight_decay", "eps", "clip_norm", "clip_value", "clip_norm_of_all"}) {
+    const double x = a.GetFloat(name);
+    HT_RETURN_IF_ERROR(CheckFloat(ctx, name, x >= 0 && x <= MaxFinite(DType::kF32),
+                                  "0 or more and finite in f32"));
   }
+  HT_RETURN_IF_ERROR(CheckFloat(ctx, "dampening",
+                                std::abs(a.GetFloat("dampening")) <= MaxFinite(DType::kF32),
+                                "a number that is finite in f32"));
+  HT_RETURN_IF_ERROR(CheckIntAtLeast(ctx, "group", 0));
   for (const char* name : {"beta1", "beta2"}) {
     const double beta = a.GetFloat(name);
     HT_RETURN_IF_ERROR(CheckFloat(ctx, name, beta >= 0 && beta < 1, "0 or more and below 1"));
@@ -157,14 +166,17 @@ void RegisterDifferentiationMarkers(ir::OpRegistry& registry) {
 void RegisterOptimizerMarker(ir::OpRegistry& registry) {
   ir::OpRecord r = MarkerRecord("optimizer",
                                 "Asks for one update of the named parameters a step. Autodiff "
-                                "appends their gradients as inputs "
-                                "and their names as grad_params. Shapes: both outputs [].");
+                                "appends their gradients as inputs and their names as "
+                                "grad_params. Markers of one name are the parameter groups of one "
+                                "optimizer and agree in rule, scaler, skips and norms. Shapes: "
+                                "both outputs [].");
   r.inputs = {{"grads", ir::kFloats, "aligned with grad_params", /*optional=*/false,
                /*variadic=*/true}};
   r.outputs = {{"grad_norm", "[] f32, global norm of the unscaled gradients before clipping"},
                {"applied", "[] bool, false for a skipped step"}};
   r.attrs = {
       StringAttr("name", "optimizer0", "prefix of its state variables"),
+      Optional("group", int64_t{0}, "which parameter group of the optimizer this is"),
       Required("rule", ir::AttrType::kString, "\"sgd\", \"adam\" or \"adamw\""),
       Required("params", ir::AttrType::kStrings, "names of parameter variables"),
       Optional("grad_params", std::vector<std::string>{}, "parameter of each input"),
@@ -180,7 +192,12 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
       StringAttr("scaler", "", "name of the scaler marker; empty: none"),
       StringAttr("skip", "own",
                  "\"own\": skips on its own gradients, \"any\": on any of the scaler"),
-      Optional("clip_norm", 0.0, "largest global norm; 0: no clipping")};
+      Optional("skip_nonfinite", false, "also without scaler skips if a gradient is not finite"),
+      Optional("update_buffers_on_skip", false,
+               "whether norm statistics move in a step that skip_nonfinite skips"),
+      Optional("clip_norm", 0.0, "largest norm over all groups; 0: no clipping"),
+      Optional("clip_norm_of_all", 0.0, "largest norm over all optimizers that have this"),
+      Optional("clip_value", 0.0, "largest magnitude of an entry of a gradient; 0: no clipping")};
   r.infer = InferOptimizer;
   r.has_side_effect = true;
   AddOp(registry, std::move(r));

@@ -118,7 +118,7 @@ TEST(MarkerInference, Differentiation) {
   EXPECT_EQ(Infer("loss_seed", "f64[]"), "f64[]");
 }
 
-TEST(MarkerInference, Optimizer) {
+TEST(MarkerInference, F65Optimizer) {
   const ir::Attributes sgd = {{"rule", std::string("sgd")}, {"params", Strings{"w"}}};
   const auto with = [&](const char* name, ir::AttrValue value) {
     ir::Attributes attrs = sgd;
@@ -136,7 +136,15 @@ TEST(MarkerInference, Optimizer) {
   EXPECT_EQ(Infer("optimizer", "", with("skip", std::string("all"))),
             "optimizer: skip is \"all\"; expected one of \"own\", \"any\"");
   EXPECT_EQ(Infer("optimizer", "", with("clip_norm", -1.0)),
-            "optimizer: clip_norm is -1; expected 0 or more");
+            "optimizer: clip_norm is -1; expected 0 or more and finite in f32");
+  EXPECT_EQ(Infer("optimizer", "", with("lr", 1e39)),
+            "optimizer: lr is 1e+39; expected 0 or more and finite in f32");
+  EXPECT_EQ(Infer("optimizer", "", with("clip_value", 1e39)),
+            "optimizer: clip_value is 1e+39; expected 0 or more and finite in f32");
+  EXPECT_EQ(Infer("optimizer", "", with("dampening", -1e39)),
+            "optimizer: dampening is -1e+39; expected a number that is finite in f32");
+  EXPECT_EQ(Infer("optimizer", "", with("group", int64_t{-1})),
+            "optimizer: group is -1; expected 0..2147483647");
   EXPECT_EQ(Infer("optimizer", "", with("beta1", 1.0)),
             "optimizer: beta1 is 1; expected 0 or more and below 1");
   EXPECT_EQ(Infer("optimizer", "", with("nesterov", true)),
