@@ -26,11 +26,17 @@ class GraphConfig {
   // Whether outputs of build() keep the low dtype that mixed precision gave them. Off: they have
   // the dtype that build() saw.
   bool amp_low_outputs = false;
-  // Whether norm statistics and other buffers move in a step that a grad scaler skips.
+  // Whether norm statistics and other buffers move in a step that a grad scaler or skip_nonfinite
+  // skips.
   bool update_buffers_on_skip = false;
   // Whether OptimizerHandle::grad_norm works also for optimizers without grad scaler and clipping,
   // at the price of reading every gradient once more. With either of them it always works.
   bool track_grad_norm = false;
+  // The largest L2 norm of the gradients of all optimizers together, each unscaled by its own
+  // scale; 0 does not clip. An optimizer that skips the step does not count. Where the norm is not
+  // finite and nothing skips the step, the gradients are applied as they are. Not beside an
+  // optimizer's own clip_norm.
+  double clip_grad_norm = 0;
   // Rules initial values and random masks.
   uint64_t seed = 0;
   // Input signatures whose executables are kept; the least recently used goes first. Values under 1

@@ -1,6 +1,7 @@
 #include "halftone/graph/nn/graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/nn/graph_impl.h"
@@ -70,6 +71,17 @@ bool Graph::last_step_skipped() const {
   impl_->Settle();
   const auto skipped = [](const OptimizerEntry& o) { return !o.last.applied; };
   return std::any_of(impl_->optimizers.begin(), impl_->optimizers.end(), skipped);
+}
+
+double Graph::grad_norm() const {
+  impl_->Settle();
+  if (impl_->optimizers.empty()) return std::nan("");
+  double sum = 0;
+  for (const OptimizerEntry& optimizer : impl_->optimizers) {
+    const double norm = optimizer.last.grad_norm;
+    sum += norm * norm;
+  }
+  return std::sqrt(sum);
 }
 
 uint64_t Graph::run_count() const { return impl_->run_count; }

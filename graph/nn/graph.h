@@ -12,6 +12,7 @@
 #include "halftone/graph/nn/config.h"
 #include "halftone/graph/nn/handles.h"
 #include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/parameter_split.h"
 #include "halftone/graph/nn/value.h"
 #include "halftone/graph/runtime/variable_store.h"
 #include "halftone/optim/grad_scaler.h"
@@ -128,6 +129,10 @@ class Graph {
   ScalerHandle grad_scaler();
   // Whether the last training step was skipped by any optimizer.
   bool last_step_skipped() const;
+  // L2 norm of the unscaled, unclipped gradients of all optimizers in the last training step;
+  // infinite if one of them is. NaN before the first step, and where an optimizer has none (see
+  // OptimizerHandle::grad_norm).
+  double grad_norm() const;
   // The first parameter whose gradient was not finite in the last training step; "" if none.
   std::string first_nonfinite_param() const;
   // Training steps begun, skipped and failed ones included; not evaluations, nor calls that only
@@ -173,8 +178,13 @@ class Graph {
   // All parameters added so far.
   optim::ParameterList parameters() const;
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
-  // Optimizers are named optimizer0, optimizer1, ... in order. Only parameters of this graph, each
-  // in one optimizer.
+  // named_parameters() in two lists for the groups of an optimizer, see parameter_split.h. A
+  // pattern that matches none is a mistake.
+  ParameterSplit split_parameters(const std::vector<std::string>& patterns,
+                                  Loc loc = Loc::current());
+  // Optimizers are named optimizer0, optimizer1, ... in order. Only f32 and f64 parameters of this
+  // graph, each in one group of one optimizer. What build() does not use stays as it is, which
+  // notes() tells.
   OptimizerHandle add_optimizer(const optim::Optimizer& optimizer, Loc loc = Loc::current());
   // The scaler of every backward() and optimizer that names none; named scaler0.
   ScalerHandle set_grad_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
@@ -182,6 +192,7 @@ class Graph {
   ScalerHandle add_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
 
  private:
+  friend class GroupHandle;
   friend class OptimizerHandle;
   friend class ScalerHandle;
   friend class Value;

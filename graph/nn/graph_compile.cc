@@ -115,28 +115,59 @@ void Graph::Impl::EmitScalers(const GraphConfig& config, ir::Builder& builder) {
   }
 }
 
+absl::Status Graph::Impl::CheckOptimizer(const GraphConfig& config, const OptimizerEntry& entry) {
+  const optim::StepOptions& options = entry.optimizer.step_options();
+  if (!options.scaler.empty() && FindScaler(options.scaler) == nullptr) {
+    return NotFound(entry.name, ": this graph has no grad scaler \"", options.scaler, "\"");
+  }
+  const double clip = config.clip_grad_norm;
+  if (!(clip >= 0 && clip <= MaxFinite(DType::kF32))) {
+    return InvalidArgument("config.clip_grad_norm = ", clip,
+                           "; expected a number >= 0 that is finite in f32 (0: off)");
+  }
+  if (clip > 0 && options.clip_norm > 0) {
+    return InvalidArgument(entry.name, ": clip_norm = ", options.clip_norm,
+                           " beside config.clip_grad_norm = ", clip, "; expected one of the two");
+  }
+  return absl::OkStatus();
+}
+
+void Graph::Impl::DeclareUnused(const OptimizerEntry& entry, ir::Builder& builder) {
+  constexpr size_t kNamed = 10;
+  size_t unused = 0;
+  std::string names;
+  for (const std::string& parameter : entry.parameter_names) {
+    if (builder.graph().FindVariable(parameter) != nullptr) continue;
+    builder.Var(store.Find(parameter)->Describe(parameter));
+    if (unused++ < kNamed) names += Concat(names.empty() ? "\"" : ", \"", parameter, "\"");
+  }
+  if (unused == 0) return;
+  if (unused > kNamed) names += Concat(" and ", unused - kNamed, " more");
+  AddNote(NoteKind::kUnusedParameters,
+          Concat(entry.name, ": build() does not use ", names,
+                 unused == 1 ? "; it stays as it is" : "; they stay as they are"));
+}
+
 void Graph::Impl::EmitOptimizers(const GraphConfig& config, ir::Builder& builder) {
   for (const OptimizerEntry& entry : optimizers) {
-    optim::Optimizer optimizer = entry.optimizer;
-    std::string& scaler = optimizer.mutable_step_options().scaler;
-    if (scaler.empty()) scaler = info.default_scaler;
-    if (!scaler.empty() && FindScaler(scaler) == nullptr) {
-      builder.At(internal::ToSourceLocation(entry.added_at));
-      builder.Fail(NotFound(entry.name, ": this graph has no grad scaler \"", scaler, "\""));
-      return;
+    builder.At(internal::ToSourceLocation(entry.added_at));
+    const absl::Status checked = CheckOptimizer(config, entry);
+    if (!checked.ok()) return builder.Fail(checked);
+    builder.At({});
+    DeclareUnused(entry, builder);
+    std::vector<ir::Expr> results;  // of the first group; all groups have the same
+    for (size_t group = 0; group < entry.optimizer.groups().size(); ++group) {
+      // A tie made later may have left none.
+      if (entry.optimizer.groups()[group].parameters.empty()) continue;
+      ir::Attributes marker = entry.ToMarker(group);
+      if (marker.GetString("scaler").empty()) marker.Set("scaler", info.default_scaler);
+      marker.Set("clip_norm_of_all", config.clip_grad_norm);
+      marker.Set("update_buffers_on_skip", config.update_buffers_on_skip);
+      builder.NameNext(group == 0 ? entry.name : Concat(entry.name, ".group", group));
+      std::vector<ir::Expr> made = builder.Make("optimizer", {}, std::move(marker));
+      if (!builder.status().ok()) return;
+      if (results.empty()) results = std::move(made);
     }
-    for (const std::string& parameter : entry.parameter_names) {
-      if (builder.graph().FindVariable(parameter) != nullptr) continue;
-      builder.At(internal::ToSourceLocation(entry.added_at));
-      builder.Fail(InvalidArgument(entry.name, ": parameter \"", parameter,
-                                   "\" is not used by build(); use it, or leave it out of the ",
-                                   "optimizer"));
-      return;
-    }
-    builder.NameNext(entry.name);
-    const std::vector<ir::Expr> results =
-        builder.Make("optimizer", {}, optimizer.ToMarker(entry.name, entry.parameter_names));
-    if (!builder.status().ok()) return;
     if (GivesGradNorm(config, entry)) {
       builder.graph().outputs().push_back({entry.name + ".grad_norm", results[0].value()});
     }
@@ -148,8 +179,8 @@ bool Graph::Impl::GivesGradNorm(const GraphConfig& config, const OptimizerEntry&
   const optim::StepOptions& options = entry.optimizer.step_options();
   const ScalerEntry* scaler =
       FindScaler(options.scaler.empty() ? info.default_scaler : options.scaler);
-  return config.track_grad_norm || options.clip_norm > 0 ||
-         (scaler != nullptr && scaler->scaler.is_enabled());
+  return config.track_grad_norm || config.clip_grad_norm > 0 || options.clip_norm > 0 ||
+         options.skip_nonfinite || (scaler != nullptr && scaler->scaler.is_enabled());
 }
 
 absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(

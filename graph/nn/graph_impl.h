@@ -32,8 +32,11 @@ struct OptimizerEntry {
   std::string name;
   Loc added_at;
   optim::Optimizer optimizer;
-  std::vector<std::string> parameter_names;
+  std::vector<std::string> parameter_names;  // of all groups, in order
   StepResult last;
+
+  std::vector<std::string> GroupNames(size_t group) const;
+  ir::Attributes ToMarker(size_t group) const;
 };
 
 struct ScalerEntry {
@@ -126,10 +129,14 @@ struct Graph::Impl {
   void PutSlots(std::vector<HeldSlot> slots);
   // Declares state whose name and first value are known before compiling.
   void BindState(const ir::Variable& variable, Loc loc, const Tensor& value = {});
+  // The names of an optimizer's parameters, group after group. Errors: a parameter that is not this
+  // graph's, that another optimizer or group has, or that is not f32 or f64.
+  absl::StatusOr<std::vector<std::string>> NamesForOptimizer(
+      const std::string& optimizer, const optim::Optimizer& description) const;
   ScalerEntry* FindScaler(const std::string& scaler);
   OptimizerEntry* FindOptimizer(const std::string& optimizer);
-  // Names of what an optimizer keeps for each parameter: "exp_avg".
-  static std::vector<std::string> SlotsOf(const OptimizerEntry& entry);
+  // Names of what an optimizer keeps for each parameter of a group: "exp_avg".
+  static std::vector<std::string> SlotsOf(const OptimizerEntry& entry, size_t group);
   // Slots that `state` has under another name of a tied parameter, under the one that it has here.
   absl::StatusOr<StateDict> WithOwnSlotNames(const StateDict& state) const;
   // Types of the state that only compiling makes.
@@ -165,6 +172,10 @@ struct Graph::Impl {
   void NoteCompilesAnew(CompiledStep& step, const GraphConfig& config);
   void EmitScalers(const GraphConfig& config, ir::Builder& builder);
   void EmitOptimizers(const GraphConfig& config, ir::Builder& builder);
+  // Errors: clip_grad_norm that is no norm, or beside clip_norm; an unknown scaler.
+  absl::Status CheckOptimizer(const GraphConfig& config, const OptimizerEntry& entry);
+  // Makes parameters that build() does not use known to the graph, and says so in a note.
+  void DeclareUnused(const OptimizerEntry& entry, ir::Builder& builder);
   // Whether the step of an optimizer gives its gradient norm.
   bool GivesGradNorm(const GraphConfig& config, const OptimizerEntry& entry);
   absl::Status Execute(Graph& graph, CompiledStep& step);

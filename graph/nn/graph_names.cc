@@ -38,7 +38,7 @@ Named Variables(const Addition& addition) {
 // The name in `named` of a tensor that `entry` changed under that name before.
 std::string NameIn(const OptimizerEntry& entry, const Bound& before, const Named& named,
                    const VariableStorage* storage) {
-  const optim::ParameterList& own = entry.optimizer.parameters();
+  const optim::ParameterList own = entry.optimizer.parameters();
   for (const auto& [name, parameter] : named) {
     const auto old = before.find(name);
     if (parameter.storage().get() == storage && old != before.end() &&
@@ -72,6 +72,11 @@ absl::StatusOr<std::vector<optim::Optimizer>> Follow(const std::deque<OptimizerE
     for (const optim::ParameterRef& parameter : optimizer.parameters()) {
       const auto [other, is_new] = changed_by.emplace(parameter.get(), &entry);
       if (is_new) continue;
+      if (other->second == &entry) {
+        return InvalidArgument(
+            entry.name, ": parameter \"", NameIn(entry, before, named, parameter.get()),
+            "\" is tied to one of another group; expected one group a parameter");
+      }
       return InvalidArgument(entry.name, ": parameter \"",
                              NameIn(entry, before, named, parameter.get()), "\" is tied to \"",
                              NameIn(*other->second, before, named, parameter.get()), "\", which ",
@@ -102,9 +107,21 @@ std::vector<std::pair<std::string, Parameter>> Graph::Impl::NamedVariables() con
   return all;
 }
 
-std::vector<std::string> Graph::Impl::SlotsOf(const OptimizerEntry& entry) {
-  const auto rule =
-      optim::RuleOfMarker(entry.optimizer.ToMarker(entry.name, entry.parameter_names));
+std::vector<std::string> OptimizerEntry::GroupNames(size_t group) const {
+  int64_t first = 0;
+  for (size_t i = 0; i < group; ++i) {
+    first += static_cast<int64_t>(optimizer.groups()[i].parameters.size());
+  }
+  const auto begin = parameter_names.begin() + first;
+  return {begin, begin + static_cast<int64_t>(optimizer.groups()[group].parameters.size())};
+}
+
+ir::Attributes OptimizerEntry::ToMarker(size_t group) const {
+  return optimizer.ToMarker(name, GroupNames(group), group);
+}
+
+std::vector<std::string> Graph::Impl::SlotsOf(const OptimizerEntry& entry, size_t group) {
+  const auto rule = optim::RuleOfMarker(entry.ToMarker(group));
   return rule.ok() ? rule->slots : std::vector<std::string>();
 }
 
@@ -153,10 +170,12 @@ absl::StatusOr<bool> Graph::Impl::UpdateNames() {
 std::vector<HeldSlot> Graph::Impl::TakeSlots() {
   std::vector<HeldSlot> slots;
   for (const OptimizerEntry& entry : optimizers) {
-    for (const std::string& slot : SlotsOf(entry)) {
-      for (const std::string& parameter : entry.parameter_names) {
-        slots.push_back({&entry, slot, store.Find(parameter),
-                         store.Take(optim::SlotVariable(entry.name, parameter, slot))});
+    for (size_t group = 0; group < entry.optimizer.groups().size(); ++group) {
+      for (const std::string& slot : SlotsOf(entry, group)) {
+        for (const std::string& parameter : entry.GroupNames(group)) {
+          slots.push_back({&entry, slot, store.Find(parameter),
+                           store.Take(optim::SlotVariable(entry.name, parameter, slot))});
+        }
       }
     }
   }
@@ -165,7 +184,7 @@ std::vector<HeldSlot> Graph::Impl::TakeSlots() {
 
 void Graph::Impl::PutSlots(std::vector<HeldSlot> slots) {
   for (HeldSlot& slot : slots) {
-    const optim::ParameterList& own = slot.optimizer->optimizer.parameters();
+    const optim::ParameterList own = slot.optimizer->optimizer.parameters();
     if (std::find(own.begin(), own.end(), slot.of) == own.end()) continue;
     const std::string& parameter = *store.NameOf(slot.of.get());
     store.Put(optim::SlotVariable(slot.optimizer->name, parameter, slot.name),

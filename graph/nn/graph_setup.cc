@@ -59,35 +59,64 @@ optim::ParameterList Graph::parameters() const {
   return internal::DistinctStorages(named_parameters());
 }
 
+ParameterSplit Graph::split_parameters(const std::vector<std::string>& patterns, Loc loc) {
+  absl::StatusOr<ParameterSplit> split = nn::split_parameters(named_parameters(), patterns);
+  impl_->Fail(loc, split.status());
+  return split.ok() ? *std::move(split) : ParameterSplit();
+}
+
+absl::StatusOr<std::vector<std::string>> Graph::Impl::NamesForOptimizer(
+    const std::string& optimizer, const optim::Optimizer& description) const {
+  std::map<std::string, std::string> owners;
+  for (const OptimizerEntry& other : optimizers) {
+    for (const std::string& parameter : other.parameter_names) owners[parameter] = other.name;
+  }
+  std::vector<std::string> names;
+  for (size_t group = 0; group < description.groups().size(); ++group) {
+    const std::string owner =
+        description.groups().size() == 1 ? optimizer : Concat("group ", group, " of ", optimizer);
+    for (const optim::ParameterRef& parameter : description.groups()[group].parameters) {
+      const std::string* known = store.NameOf(parameter.get());
+      if (known == nullptr) {
+        return FailedPrecondition(optimizer, ": a parameter belongs to no module of this graph; ",
+                                  "expected add_module before add_optimizer");
+      }
+      const auto [taken, is_free] = owners.emplace(*known, owner);
+      if (!is_free) {
+        const bool own = std::find(names.begin(), names.end(), *known) != names.end();
+        return InvalidArgument(optimizer, ": parameter \"", *known, "\" is already changed by ",
+                               taken->second, "; expected one ", own ? "group" : "optimizer",
+                               " a parameter");
+      }
+      if (parameter->dtype() != DType::kF32 && parameter->dtype() != DType::kF64) {
+        return InvalidArgument(optimizer, ": parameter \"", *known, "\" is ",
+                               parameter->TypeString(),
+                               "; expected f32 or f64: keep parameters in f32, config.enable_amp ",
+                               "computes with 16-bit copies of them");
+      }
+      names.push_back(*known);
+    }
+  }
+  return names;
+}
+
 OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc) {
   Impl& impl = *impl_;
   const std::string name = Concat("optimizer", impl.optimizers.size());
   impl.Fail(loc, impl.UpdateNames().status());
   impl.Fail(loc, Annotate(optimizer.Validate(), name + ": "));
-  std::vector<std::string> names;
-  for (const optim::ParameterRef& parameter : optimizer.parameters()) {
-    const std::string* known = impl.store.NameOf(parameter.get());
-    if (known == nullptr) {
-      impl.Fail(loc, FailedPrecondition(name, ": a parameter belongs to no module of this graph; ",
-                                        "expected add_module before add_optimizer"));
-      return OptimizerHandle(this, name);
-    }
-    for (const OptimizerEntry& other : impl.optimizers) {
-      const auto& taken = other.parameter_names;
-      if (std::find(taken.begin(), taken.end(), *known) == taken.end()) continue;
-      impl.Fail(loc, InvalidArgument(name, ": parameter \"", *known, "\" is already changed by ",
-                                     other.name, "; expected one optimizer a parameter"));
-    }
-    names.push_back(*known);
+  auto names = impl.NamesForOptimizer(name, optimizer);
+  impl.Fail(loc, names.status());
+  if (!names.ok()) return OptimizerHandle(this, name);
+  impl.optimizers.push_back({name, loc, optimizer, *std::move(names), {}});
+  for (size_t group = 0; group < optimizer.groups().size(); ++group) {
+    impl.BindState({optim::LearningRateVariable(name, group),
+                    ir::ValueType{DType::kF32, Shape{}},
+                    ir::VariableKind::kOptimizer,
+                    false,
+                    {ir::Initializer::Kind::kConstant, optimizer.lr(group), 0}},
+                   loc);
   }
-  impl.optimizers.push_back({name, loc, optimizer, std::move(names), {}});
-  const double lr = optimizer.lr();
-  impl.BindState({optim::LearningRateVariable(name),
-                  ir::ValueType{DType::kF32, Shape{}},
-                  ir::VariableKind::kOptimizer,
-                  false,
-                  {ir::Initializer::Kind::kConstant, lr, 0}},
-                 loc);
   impl.BindState({optim::AppliedStepsVariable(name),
                   ir::ValueType{DType::kI64, Shape{}},
                   ir::VariableKind::kOptimizer,

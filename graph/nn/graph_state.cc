@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/runtime/checkpoint.h"
@@ -24,12 +25,14 @@ std::map<std::string, ir::ValueType> Graph::Impl::StateMadeLater(const GraphConf
   std::map<std::string, ir::ValueType> types;
   for (const OptimizerEntry& entry : optimizers) {
     types[optim::FirstNonFiniteVariable(entry.name)] = {DType::kI32, Shape{}};
-    const std::vector<std::string> slots = SlotsOf(entry);
-    for (const std::string& parameter : entry.parameter_names) {
-      const std::shared_ptr<runtime::VariableStorage> storage = store.Find(parameter);
-      for (const std::string& slot : slots) {
-        types[optim::SlotVariable(entry.name, parameter, slot)] = {storage->dtype(),
-                                                                   storage->shape()};
+    for (size_t group = 0; group < entry.optimizer.groups().size(); ++group) {
+      const std::vector<std::string> slots = SlotsOf(entry, group);
+      for (const std::string& parameter : entry.GroupNames(group)) {
+        const std::shared_ptr<runtime::VariableStorage> storage = store.Find(parameter);
+        for (const std::string& slot : slots) {
+          types[optim::SlotVariable(entry.name, parameter, slot)] = {storage->dtype(),
+                                                                     storage->shape()};
+        }
       }
     }
   }
@@ -98,7 +101,10 @@ absl::StatusOr<StateDict> Graph::state_dict() {
 absl::StatusOr<StateDict> Graph::Impl::WithOwnSlotNames(const StateDict& state) const {
   std::map<std::string, std::string> own_names;
   for (const OptimizerEntry& entry : optimizers) {
-    const std::vector<std::string> slots = SlotsOf(entry);
+    std::set<std::string> slots;
+    for (size_t group = 0; group < entry.optimizer.groups().size(); ++group) {
+      for (std::string& slot : SlotsOf(entry, group)) slots.insert(std::move(slot));
+    }
     for (const auto& [variable, storage] : bound) {
       const std::string& own = *store.NameOf(storage.get());
       if (own == variable) continue;
@@ -183,16 +189,42 @@ absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path,
   return report;
 }
 
-double OptimizerHandle::lr() const {
-  return graph_ == nullptr ? 0 : graph_->impl_->StateScalar(optim::LearningRateVariable(name_), 0);
+double GroupHandle::lr() const {
+  if (graph_ == nullptr) return 0;
+  return graph_->impl_->StateScalar(optim::LearningRateVariable(optimizer_, index_), std::nan(""));
 }
 
-absl::Status OptimizerHandle::set_lr(double lr) {
-  if (!std::isfinite(lr) || lr < 0) {
-    return InvalidArgument("set_lr: lr = ", lr, "; expected a finite number >= 0");
+absl::Status GroupHandle::set_lr(double lr) {
+  if (!(lr >= 0 && lr <= MaxFinite(DType::kF32))) {
+    return InvalidArgument("set_lr: lr = ", lr, "; expected a number >= 0 that is finite in f32");
   }
   if (graph_ == nullptr) return FailedPrecondition("set_lr: the handle belongs to no graph");
-  return graph_->impl_->SetStateScalar(optim::LearningRateVariable(name_), lr);
+  const OptimizerEntry* entry = graph_->impl_->FindOptimizer(optimizer_);
+  if (entry != nullptr && index_ >= entry->optimizer.groups().size()) {
+    return absl::OutOfRangeError(Concat("set_lr: group ", index_, " of ", optimizer_,
+                                        "; expected 0..", entry->optimizer.groups().size() - 1));
+  }
+  return graph_->impl_->SetStateScalar(optim::LearningRateVariable(optimizer_, index_), lr);
+}
+
+std::vector<std::string> GroupHandle::parameters() const {
+  const OptimizerEntry* entry =
+      graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(optimizer_);
+  if (entry == nullptr || index_ >= entry->optimizer.groups().size()) return {};
+  return entry->GroupNames(index_);
+}
+
+size_t OptimizerHandle::num_groups() const {
+  const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
+  return entry == nullptr ? 0 : entry->optimizer.groups().size();
+}
+
+double OptimizerHandle::lr() const { return group(0).lr(); }
+
+absl::Status OptimizerHandle::set_lr(double lr) {
+  HT_RETURN_IF_ERROR(group(0).set_lr(lr));
+  for (size_t i = 1; i < num_groups(); ++i) HT_RETURN_IF_ERROR(group(i).set_lr(lr));
+  return absl::OkStatus();
 }
 
 int64_t OptimizerHandle::applied_steps() const {

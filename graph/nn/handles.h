@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "halftone/core/status.h"
 #include "halftone/optim/grad_scaler.h"
@@ -11,15 +12,43 @@ namespace halftone::nn {
 
 class Graph;
 
+// One parameter group of an optimizer, from OptimizerHandle::group. Valid as long as the graph.
+class GroupHandle {
+ public:
+  GroupHandle() = default;
+
+  // Of its optimizer.
+  const std::string& name() const { return optimizer_; }
+  // Base learning rate: what the group's schedule multiplies. Setting it compiles nothing.
+  double lr() const;
+  // Errors: InvalidArgument if negative or not finite in f32.
+  absl::Status set_lr(double lr);
+  // Names of its parameters in the graph.
+  std::vector<std::string> parameters() const;
+
+ private:
+  friend class OptimizerHandle;
+  GroupHandle(Graph* graph, std::string optimizer, size_t index)
+      : graph_(graph), optimizer_(std::move(optimizer)), index_(index) {}
+  Graph* graph_ = nullptr;
+  std::string optimizer_;
+  size_t index_ = 0;
+};
+
 // One optimizer of a graph, from add_optimizer. Valid as long as the graph.
 class OptimizerHandle {
  public:
   OptimizerHandle() = default;
   const std::string& name() const { return name_; }
 
-  // Base learning rate: what the schedule multiplies. Setting it compiles nothing.
+  // Parameter groups in the order in which the optimizer was given them; one if it was given none.
+  size_t num_groups() const;
+  // For `index` >= num_groups() a handle whose lr() is NaN and whose set_lr() is OutOfRange.
+  GroupHandle group(size_t index) const { return GroupHandle(graph_, name_, index); }
+  // Base learning rate of the first group.
   double lr() const;
-  // Errors: InvalidArgument if negative or not finite.
+  // Sets that of all groups. Compiles nothing. Errors: InvalidArgument if negative or not finite in
+  // f32; nothing has changed then.
   absl::Status set_lr(double lr);
   // Steps that were not skipped.
   int64_t applied_steps() const;

@@ -10,20 +10,21 @@
 namespace halftone::nn {
 
 enum class NoteKind : uint8_t {
-  kPass,            // what a pass says of a node: a constant that does not fit, a dropped scaler
-  kNoLowType,       // mixed precision is on, and the device has no fast 16-bit type
-  kNothingLow,      // mixed precision is on, and no node runs in 16 bit
-  kUnreadBackward,  // backward() that nothing follows
-  kFloat64,         // an input of 64 bit that makes the step slow
-  kCompilesAnew,    // shapes that change at every call
-  kMoreMemory,      // 16 bit on a CPU that takes more memory than f32
+  kPass,              // what a pass says of a node: a constant that does not fit, a dropped scaler
+  kNoLowType,         // mixed precision is on, and the device has no fast 16-bit type
+  kNothingLow,        // mixed precision is on, and no node runs in 16 bit
+  kUnreadBackward,    // backward() that nothing follows
+  kFloat64,           // an input of 64 bit that makes the step slow
+  kCompilesAnew,      // shapes that change at every call
+  kMoreMemory,        // 16 bit on a CPU that takes more memory than f32
+  kUnusedParameters,  // parameters of an optimizer that build() does not use
 };
 
 class Notes {
  public:
-  // One of a kind, but of kPass one of a text. Printed where `print`, and the first of its kind in
-  // the process anyway, except those of kPass. Standard error is silent with HALFTONE_NOTES=0 in
-  // the environment. `graph`: whose note it is.
+  // One of a kind, but of kPass and kUnusedParameters one of a text. Printed where `print`, and the
+  // first of its kind in the process anyway, except those of kPass. Standard error is silent with
+  // HALFTONE_NOTES=0 in the environment. `graph`: whose note it is.
   void Add(NoteKind kind, std::string text, const std::string& graph, bool print);
   bool Has(NoteKind kind) const { return kinds_.count(kind) != 0; }
   const std::vector<std::string>& texts() const { return texts_; }

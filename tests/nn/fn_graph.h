@@ -28,6 +28,7 @@ class FnGraph : public Graph {
   using Graph::named_parameters;
   using Graph::parameters;
   using Graph::set_grad_scaler;
+  using Graph::split_parameters;
 
   Fn fn;
   int builds = 0;

@@ -119,7 +119,8 @@ TEST(TrainingStep, SetLrCompilesNothing) {
   Call(graph, {});
   EXPECT_EQ(w.value().item(), 0.25);
   EXPECT_EQ(graph.builds, 1);
-  EXPECT_EQ(Message(optimizer.set_lr(-1)), "set_lr: lr = -1; expected a finite number >= 0");
+  EXPECT_EQ(Message(optimizer.set_lr(-1)),
+            "set_lr: lr = -1; expected a number >= 0 that is finite in f32");
   EXPECT_EQ(optimizer.lr(), 0.25);
 }
 
