@@ -1,6 +1,8 @@
 #include <pybind11/stl.h>
 
+#include <map>
 #include <optional>
+#include <set>
 
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/runtime/checkpoint.h"
@@ -19,8 +21,14 @@ constexpr nn::Loc kNoLine;
 template <typename Handle>
 class Weak {
  public:
-  Weak(Handle handle, const PythonGraph& graph)
-      : handle_(std::move(handle)), graph_(graph.alive()) {}
+  Weak(Handle handle, const PythonGraph& graph) : Weak(std::move(handle), graph.alive()) {}
+  Weak(Handle handle, std::weak_ptr<void> graph)
+      : handle_(std::move(handle)), graph_(std::move(graph)) {}
+  // A handle on a part of this.
+  template <typename Part>
+  Weak<Part> With(Part part) const {
+    return Weak<Part>(std::move(part), graph_);
+  }
   const std::string& name() const { return handle_.name(); }
   Handle& get() {
     if (graph_.expired()) Raise(FailedPrecondition(name(), ": its graph no longer exists"));
@@ -33,6 +41,7 @@ class Weak {
 };
 using Metadata = std::map<std::string, std::string>;
 using OptimizerHandle = Weak<nn::OptimizerHandle>;
+using GroupHandle = Weak<nn::GroupHandle>;
 using ScalerHandle = Weak<nn::ScalerHandle>;
 
 template <typename Handle, typename R>
@@ -62,6 +71,35 @@ void SetGraphAttribute(const py::object& self, const py::str& name, const py::ob
     graph.add_parameter(own_name, OwnHandle(parameter), kNoLine);
     Check(graph.status());
   }
+}
+
+// `by`: patterns over names, or a function of name and parameter. Gives what matches and the rest.
+std::pair<std::vector<nn::Parameter>, std::vector<nn::Parameter>> Split(
+    const nn::NamedParameters& named, const py::object& by) {
+  nn::ParameterSplit split;
+  if (PyCallable_Check(by.ptr()) != 0) {
+    std::set<std::string> matching;  // asked here: no exception passes through the library
+    for (const auto& [name, parameter] : named) {
+      if (py::cast<bool>(py::bool_(by(Text(name), parameter)))) matching.insert(name);
+    }
+    split = nn::split_parameters(named, [&matching](const std::string& name, const nn::Parameter&) {
+      return matching.count(name) != 0;
+    });
+  } else if (py::isinstance<py::str>(by)) {
+    RaiseTypeError("split_parameters: got a str; expected a list of patterns, or a function");
+  } else {
+    split = Unwrap(nn::split_parameters(named, py::cast<std::vector<std::string>>(by)));
+  }
+  const auto parameters = [&named](const optim::ParameterList& list) {
+    std::map<const void*, nn::Parameter> by_storage;
+    for (const auto& [name, parameter] : named) {
+      by_storage.emplace(parameter.storage().get(), parameter);
+    }
+    std::vector<nn::Parameter> found;
+    for (const optim::ParameterRef& storage : list) found.push_back(by_storage.at(storage.get()));
+    return found;
+  };
+  return {parameters(split.matching), parameters(split.rest)};
 }
 
 OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
@@ -116,6 +154,13 @@ void BindState(py::class_<PythonGraph>& graph) {
       .def("named_parameters", &PythonGraph::named_parameters)
       .def("grad_scaler", [](PythonGraph& g) { return ScalerHandle(g.grad_scaler(), g); })
       .def("last_step_skipped", &PythonGraph::last_step_skipped)
+      .def_property_readonly("grad_norm", &PythonGraph::grad_norm)
+      .def(
+          "split_parameters",
+          [](const PythonGraph& g, const py::object& by) {
+            return Split(g.named_parameters(), by);
+          },
+          py::arg("by"))
       .def("first_nonfinite_param",
            [](const PythonGraph& g) { return Text(g.first_nonfinite_param()); })
       .def_property_readonly("run_count", &PythonGraph::run_count);
@@ -139,11 +184,23 @@ void BindTexts(py::class_<PythonGraph>& graph) {
 }  // namespace
 
 void BindHandles(py::module_& m) {
+  py::class_<GroupHandle>(m, "GroupHandle", py::is_final())
+      .def_property("lr", Getter(&nn::GroupHandle::lr),
+                    [](GroupHandle& h, double lr) { Check(h.get().set_lr(lr)); })
+      .def_property_readonly("parameters", Getter(&nn::GroupHandle::parameters));
   using O = nn::OptimizerHandle;
   py::class_<OptimizerHandle>(m, "OptimizerHandle", py::is_final())
       .def_property_readonly("name", &OptimizerHandle::name)
       .def_property("lr", Getter(&O::lr),
                     [](OptimizerHandle& h, double lr) { Check(h.get().set_lr(lr)); })
+      .def_property_readonly("groups",
+                             [](OptimizerHandle& h) {
+                               std::vector<GroupHandle> groups;
+                               for (size_t i = 0; i < h.get().num_groups(); ++i) {
+                                 groups.push_back(h.With(h.get().group(i)));
+                               }
+                               return groups;
+                             })
       .def_property_readonly("applied_steps", Getter(&O::applied_steps))
       .def_property_readonly("grad_norm", Getter(&O::grad_norm))
       .def_property_readonly("last_step_skipped", Getter(&O::last_step_skipped));
@@ -195,6 +252,7 @@ void BindConfig(py::module_& m) {
       .def_readwrite("amp_low_outputs", &nn::GraphConfig::amp_low_outputs)
       .def_readwrite("update_buffers_on_skip", &nn::GraphConfig::update_buffers_on_skip)
       .def_readwrite("track_grad_norm", &nn::GraphConfig::track_grad_norm)
+      .def_readwrite("clip_grad_norm", &nn::GraphConfig::clip_grad_norm)
       .def_readwrite("seed", &nn::GraphConfig::seed)
       .def_readwrite("cache_size", &nn::GraphConfig::cache_size)
       .def_readwrite("dump_dir", &nn::GraphConfig::dump_dir);

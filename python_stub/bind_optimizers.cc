@@ -1,5 +1,8 @@
 #include <pybind11/stl.h>
 
+#include <set>
+#include <string>
+
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
@@ -54,25 +57,80 @@ void BindSchedules(py::module_& m) {
       py::arg("steps"), py::arg("start_factor") = optim::kDefaultWarmupStart);
 }
 
-template <typename O, typename Options>
+// One of PyTorch's dictionaries: "params" and options of their own.
+template <typename Group>
+Group ToGroup(const py::dict& dict, size_t index) {
+  Group group;
+  std::set<std::string> known = {"params"};
+  decltype(group.options)::Visit(group.options, [&](const char* name, auto& option) {
+    known.insert(name);
+    if (!dict.contains(name)) return;
+    using Value = typename std::decay_t<decltype(option)>::value_type;
+    try {
+      option = py::cast<Value>(dict[name]);
+    } catch (const py::cast_error&) {
+      RaiseTypeError(Concat("group ", index, ": ", name, ": got ", TypeName(dict[name])));
+    }
+  });
+  for (const auto& [key, value] : dict) {
+    const std::string name = py::str(key);
+    if (known.count(name) != 0) continue;
+    std::string expected;
+    for (const std::string& k : known) expected += (expected.empty() ? "" : ", ") + k;
+    Raise(InvalidArgument("group ", index, ": unknown key \"", name, "\"; expected ", expected));
+  }
+  if (!dict.contains("params")) Raise(InvalidArgument("group ", index, ": params is missing"));
+  try {
+    group.parameters = ToList(py::cast<Parameters>(dict["params"]));
+  } catch (const py::cast_error&) {
+    RaiseTypeError(Concat("group ", index, ": params: got ", TypeName(dict["params"]),
+                          "; expected a list of parameters"));
+  }
+  return group;
+}
+
+// `params`: parameters, or groups of them as dictionaries.
+template <typename O>
+O Make(const py::iterable& params, const typename O::Options& options) {
+  std::vector<typename O::Group> groups;
+  Parameters parameters;
+  for (const py::handle item : params) {
+    if (py::isinstance<py::dict>(item)) {
+      groups.push_back(
+          ToGroup<typename O::Group>(py::reinterpret_borrow<py::dict>(item), groups.size()));
+    } else if (py::isinstance<nn::Parameter>(item)) {
+      parameters.push_back(py::cast<nn::Parameter>(item));
+    } else {
+      RaiseTypeError(Concat("params: got ", TypeName(item),
+                            "; expected parameters, or dicts with \"params\""));
+    }
+  }
+  if (groups.empty()) return Valid(O(ToList(parameters), options));
+  if (!parameters.empty()) RaiseTypeError("params: parameters beside groups; expected one of them");
+  return Valid(O(groups, options));
+}
+
+template <typename O>
 auto AdamFactory() {
-  return [](const Parameters& parameters, double lr, std::array<double, 2> betas, double eps,
+  return [](const py::iterable& params, double lr, std::array<double, 2> betas, double eps,
             double weight_decay, const optim::LRSchedule& lr_schedule, double clip_norm,
-            const std::string& scaler, const std::string& skip) {
-    return Valid(O(ToList(parameters), Options{lr, betas, eps, weight_decay, lr_schedule, clip_norm,
-                                               scaler, ToSkip(skip)}));
+            double clip_value, const std::string& scaler, const std::string& skip,
+            bool skip_nonfinite) {
+    return Make<O>(params, {lr, betas, eps, weight_decay, lr_schedule, clip_norm, clip_value,
+                            scaler, ToSkip(skip), skip_nonfinite});
   };
 }
 
-template <typename O, typename Options>
+template <typename O>
 void BindAdam(py::module_& m, const char* name) {
-  const Options defaults;
+  const typename O::Options defaults;
   py::class_<O, optim::Optimizer>(m, name, py::is_final())
-      .def(py::init(AdamFactory<O, Options>()), py::arg("params"), py::arg("lr") = defaults.lr,
+      .def(py::init(AdamFactory<O>()), py::arg("params"), py::arg("lr") = defaults.lr,
            py::arg("betas") = defaults.betas, py::arg("eps") = defaults.eps,
            py::arg("weight_decay") = defaults.weight_decay, py::kw_only(),
            py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
-           py::arg("scaler") = "", py::arg("skip") = "own");
+           py::arg("clip_value") = 0.0, py::arg("scaler") = "", py::arg("skip") = "own",
+           py::arg("skip_nonfinite") = false);
 }
 
 void BindScaler(py::module_& m) {
@@ -107,23 +165,25 @@ void BindOptimizers(py::module_& m) {
   BindSchedules(m);
   py::class_<optim::Optimizer>(m, "Optimizer")
       .def_property_readonly("rule", &optim::Optimizer::rule)
-      .def_property_readonly("lr", &optim::Optimizer::lr);
+      .def_property_readonly("lr", [](const optim::Optimizer& o) { return o.lr(); });
   const optim::SGDOptions defaults;
   py::class_<optim::SGD, optim::Optimizer>(m, "SGD", py::is_final())
-      .def(py::init([](const Parameters& parameters, double lr, double momentum, double dampening,
+      .def(py::init([](const py::iterable& params, double lr, double momentum, double dampening,
                        double weight_decay, bool nesterov, const optim::LRSchedule& lr_schedule,
-                       double clip_norm, const std::string& scaler, const std::string& skip) {
-             return Valid(
-                 optim::SGD(ToList(parameters), {lr, momentum, dampening, weight_decay, nesterov,
-                                                 lr_schedule, clip_norm, scaler, ToSkip(skip)}));
+                       double clip_norm, double clip_value, const std::string& scaler,
+                       const std::string& skip, bool skip_nonfinite) {
+             return Make<optim::SGD>(
+                 params, {lr, momentum, dampening, weight_decay, nesterov, lr_schedule, clip_norm,
+                          clip_value, scaler, ToSkip(skip), skip_nonfinite});
            }),
            py::arg("params"), py::arg("lr") = defaults.lr, py::arg("momentum") = defaults.momentum,
            py::arg("dampening") = defaults.dampening,
            py::arg("weight_decay") = defaults.weight_decay, py::arg("nesterov") = defaults.nesterov,
            py::kw_only(), py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
-           py::arg("scaler") = "", py::arg("skip") = "own");
-  BindAdam<optim::Adam, optim::AdamOptions>(m, "Adam");
-  BindAdam<optim::AdamW, optim::AdamWOptions>(m, "AdamW");
+           py::arg("clip_value") = 0.0, py::arg("scaler") = "", py::arg("skip") = "own",
+           py::arg("skip_nonfinite") = false);
+  BindAdam<optim::Adam>(m, "Adam");
+  BindAdam<optim::AdamW>(m, "AdamW");
 }
 
 void BindAmp(py::module_& m) {

@@ -212,12 +212,23 @@ class AvgPool2d(_Layer):
     ) -> None: ...
 
 @final
+class GroupHandle:
+    """A parameter group of an optimizer. Raises RuntimeError once the graph is gone."""
+
+    lr: float
+    @property
+    def parameters(self) -> list[str]: ...
+
+@final
 class OptimizerHandle:
     """An optimizer of a graph. Raises RuntimeError once the graph is gone."""
 
     @property
     def name(self) -> str: ...
+    # Of the first group; setting it sets that of all.
     lr: float
+    @property
+    def groups(self) -> list[GroupHandle]: ...
     @property
     def applied_steps(self) -> int: ...
     @property
@@ -284,6 +295,7 @@ class GraphConfig:
     amp_low_outputs: bool
     update_buffers_on_skip: bool
     track_grad_norm: bool
+    clip_grad_norm: float
     seed: int
     cache_size: int
     dump_dir: str
@@ -331,7 +343,13 @@ class Graph:
     ) -> tuple[LoadReport, dict[str, str]]: ...
     def parameters(self) -> list[Parameter]: ...
     def named_parameters(self) -> list[tuple[str, Parameter]]: ...
+    # Parameters of which a name matches, and the rest; tied ones once.
+    def split_parameters(
+        self, by: Union[Sequence[str], Callable[[str, Parameter], bool]]
+    ) -> tuple[list[Parameter], list[Parameter]]: ...
     def last_step_skipped(self) -> bool: ...
+    @property
+    def grad_norm(self) -> float: ...
     def first_nonfinite_param(self) -> str: ...
     @property
     def run_count(self) -> int: ...

@@ -1,8 +1,11 @@
 """Optimizers and learning-rate schedules."""
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Iterable, Mapping
+from typing import Any, Union, final
 
 from halftone.nn import Parameter
+
+# Parameters, or groups as in PyTorch: dicts of "params" and the options that are different for them.
+_Params = Iterable[Union[Parameter, Mapping[str, Any]]]
 
 @final
 class LRSchedule:
@@ -25,7 +28,7 @@ class Optimizer:
 class SGD(Optimizer):
     def __init__(
         self,
-        params: Sequence[Parameter],
+        params: _Params,
         lr: float = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,
@@ -34,15 +37,17 @@ class SGD(Optimizer):
         *,
         lr_schedule: LRSchedule = ...,
         clip_norm: float = 0.0,
+        clip_value: float = 0.0,
         scaler: str = "",
         skip: str = "own",
+        skip_nonfinite: bool = False,
     ) -> None: ...
 
 @final
 class Adam(Optimizer):
     def __init__(
         self,
-        params: Sequence[Parameter],
+        params: _Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -50,15 +55,17 @@ class Adam(Optimizer):
         *,
         lr_schedule: LRSchedule = ...,
         clip_norm: float = 0.0,
+        clip_value: float = 0.0,
         scaler: str = "",
         skip: str = "own",
+        skip_nonfinite: bool = False,
     ) -> None: ...
 
 @final
 class AdamW(Optimizer):
     def __init__(
         self,
-        params: Sequence[Parameter],
+        params: _Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -66,6 +73,8 @@ class AdamW(Optimizer):
         *,
         lr_schedule: LRSchedule = ...,
         clip_norm: float = 0.0,
+        clip_value: float = 0.0,
         scaler: str = "",
         skip: str = "own",
+        skip_nonfinite: bool = False,
     ) -> None: ...
