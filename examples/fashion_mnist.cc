@@ -3,10 +3,12 @@
 // object. Exit status: 0 trained, 1 failed, 2 an option has a wrong value.
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/types/optional.h"
 #include "halftone/core/threads.h"
 #include "halftone/examples/support/checkpoints.h"
 #include "halftone/examples/support/dataset.h"
@@ -19,7 +21,8 @@ ABSL_FLAG(std::string, amp, "auto",
 ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, epochs, 3, "passes over the training images");
 ABSL_FLAG(int, batch, 128, "images per step");
-ABSL_FLAG(double, lr, 1e-3, "learning rate of Adam");
+ABSL_FLAG(absl::optional<double>, lr, absl::nullopt,
+          "learning rate of Adam; not given: 1e-3, or with --resume that of the checkpoint");
 ABSL_FLAG(std::string, data, "/usr/share/datasets/fashion-mnist", "folder with the four IDX files");
 ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pass");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and shuffling");
@@ -45,7 +48,7 @@ class FashionCnn : public nn::Graph {
              nn::Conv2d(32, 64, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
              nn::Linear(64 * 14 * 14, 128), nn::ReLU(), nn::Linear(128, 10)) {
     add_module("net", net_);
-    add_optimizer(optim::Adam(parameters(), {.lr = lr}));
+    optimizer = add_optimizer(optim::Adam(parameters(), {.lr = lr}));
     scaler = set_grad_scaler(amp::GradScaler({.growth_interval = 500, .enabled = scale_loss}));
   }
 
@@ -58,6 +61,7 @@ class FashionCnn : public nn::Graph {
     return {loss, nn::sum(nn::cast(right, DType::kF32))};
   }
 
+  nn::OptimizerHandle optimizer;
   nn::ScalerHandle scaler;
 
  private:
@@ -85,6 +89,14 @@ absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
                                    halftone::Concat("seed ", model.config.seed, ", batch ", batch,
                                                     ", ", train.size(), " images"));
   HT_ASSIGN_OR_RETURN(auto at, checkpoints.Start(model, absl::GetFlag(FLAGS_resume)));
+  // A checkpoint has brought its own.
+  const double saved_lr = model.optimizer.lr();
+  if (const auto lr = absl::GetFlag(FLAGS_lr)) {
+    HT_RETURN_IF_ERROR(model.optimizer.set_lr(*lr));
+    if (static_cast<float>(*lr) != static_cast<float>(saved_lr)) {
+      std::fprintf(stderr, "learning rate %g; %g in the checkpoint\n", *lr, saved_lr);
+    }
+  }
   example::Progress progress(epochs, (train.size() + batch - 1) / batch);
   double accuracy = 0;
   if (at.epoch >= epochs) {
@@ -127,6 +139,7 @@ int main(int argc, char** argv) {
       "trains a small convolutional network on Fashion-MNIST with mixed precision");
   absl::ParseCommandLine(argc, argv);
   const std::string amp_choice = absl::GetFlag(FLAGS_amp);
+  const double lr = absl::GetFlag(FLAGS_lr).value_or(1e-3);
   const int epochs = absl::GetFlag(FLAGS_epochs), batch = absl::GetFlag(FLAGS_batch);
   const std::optional<DType> low = halftone::ParseDType(amp_choice);
   const char* wrong = amp_choice != "off" && amp_choice != "auto" && !(low && halftone::IsLow(*low))
@@ -134,8 +147,9 @@ int main(int argc, char** argv) {
                       : epochs < 1                       ? "--epochs: expected 1 or more"
                       : batch < 1                        ? "--batch: expected 1 or more"
                       : absl::GetFlag(FLAGS_threads) < 0 ? "--threads: expected 0 or more"
-                      : !(absl::GetFlag(FLAGS_lr) >= 0)  ? "--lr: expected 0 or more"
-                                                         : nullptr;
+                      : !(lr >= 0 && lr <= std::numeric_limits<float>::max())
+                          ? "--lr: expected 0 or more and finite in f32"
+                          : nullptr;
   if (wrong != nullptr) {
     std::fprintf(stderr, "fashion_mnist: %s\n", wrong);
     return 2;
@@ -148,7 +162,7 @@ int main(int argc, char** argv) {
   }
   if (!choice->note.empty()) std::fprintf(stderr, "note: %s\n", choice->note.c_str());
   if (absl::GetFlag(FLAGS_threads) > 0) halftone::SetNumThreads(absl::GetFlag(FLAGS_threads));
-  FashionCnn model(absl::GetFlag(FLAGS_lr), low == DType::kF16);
+  FashionCnn model(lr, low == DType::kF16);
   model.to(choice->device);
   model.config.seed = absl::GetFlag(FLAGS_seed);
   model.config.dump_dir = absl::GetFlag(FLAGS_dump);

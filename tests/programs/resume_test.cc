@@ -211,6 +211,30 @@ TEST_F(Resume, OnlyTheSameRunAndOnlyIfAsked) {
   EXPECT_TRUE(Bytes(path_) == before);
 }
 
+TEST_F(Resume, F66WithAnotherLearningRate) {
+  ASSERT_EQ(Run({"--epochs=1"}), 0) << output();
+  const auto lr = [this] {
+    return runtime::ReadCheckpoint(path_)->tensors.at("optimizer0.lr").item();
+  };
+  EXPECT_EQ(lr(), 1e-3f);
+  EXPECT_EQ(Run({"--resume", "--lr=0.5", "--epochs=2"}), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("learning rate 0.5; 0.001 in the checkpoint\n"));
+  EXPECT_EQ(lr(), 0.5);
+  // Not given, it is the checkpoint's; so it is where it is the same.
+  EXPECT_EQ(Run({"--resume", "--epochs=3"}), 0) << output();
+  EXPECT_EQ(output().find("learning rate"), std::string::npos);
+  EXPECT_EQ(Run({"--resume", "--lr=0.5", "--epochs=4"}), 0) << output();
+  EXPECT_EQ(output().find("learning rate"), std::string::npos);
+  EXPECT_EQ(lr(), 0.5);
+}
+
+TEST_F(Resume, F65OnlyLearningRatesThatAreFiniteInF32) {
+  for (const char* lr : {"--lr=1e39", "--lr=-1", "--lr=nan"}) {
+    EXPECT_EQ(Run({lr}), 2);
+    EXPECT_EQ(output(), "fashion_mnist: --lr: expected 0 or more and finite in f32\n");
+  }
+}
+
 TEST_F(Resume, WithAnotherPrecision) {
   ASSERT_EQ(Run({"--epochs=1", "--amp=off"}), 0) << output();
   for (const char* amp : {"--amp=f16", "--amp=bf16"}) {
