@@ -18,7 +18,7 @@ std::vector<Tensor> Batch(int step, int64_t n = 24) {
   return {x, y};
 }
 
-enum class Rule { kSgd, kMomentum, kAdam, kAdamW };
+enum class Rule { kSgd, kMomentum, kAdam, kAdamW, kGroups };
 
 struct Setting {
   std::string name = "";
@@ -48,6 +48,14 @@ class Mlp : public Graph {
       case Rule::kAdamW:
         optimizer = add_optimizer(optim::AdamW(parameters(), {.lr = 1e-2, .clip_norm = clip}));
         break;
+      case Rule::kGroups: {
+        const ParameterSplit split = split_parameters({"*.bias", "norm.*"});
+        optimizer = add_optimizer(optim::AdamW(
+            {{split.rest, {.betas = {{0.8, 0.99}}, .clip_value = 1e-3}},
+             {split.matching, {.lr = 1e-3, .weight_decay = 0, .lr_schedule = optim::StepLR(3)}}},
+            {.lr = 1e-2, .clip_norm = clip}));
+        break;
+      }
     }
     if (setting.low) config.enable_amp(true, {.dtype = setting.low});
     if (setting.low == DType::kF16) {
@@ -95,6 +103,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Setting{.name = "momentum_f32", .rule = Rule::kMomentum},
                       Setting{.name = "adam_f32", .rule = Rule::kAdam},
                       Setting{.name = "adamw_f32_clipped", .rule = Rule::kAdamW, .clip_norm = 0.1},
+                      Setting{.name = "groups_f32", .rule = Rule::kGroups},
+                      Setting{
+                          .name = "groups_f32_clipped", .rule = Rule::kGroups, .clip_norm = 0.1},
+                      Setting{.name = "groups_f16", .rule = Rule::kGroups, .low = DType::kF16},
                       Setting{.name = "sgd_f16", .low = DType::kF16},
                       Setting{.name = "adam_f16", .rule = Rule::kAdam, .low = DType::kF16},
                       Setting{.name = "adam_bf16", .rule = Rule::kAdam, .low = DType::kBF16}),
@@ -111,6 +123,17 @@ TEST(CudaStep, OptimizerUpdatesAreOneKernelAndWriteTheLowCopies) {
                  step.node->input(0).node->op().name == "variable" &&
                  IsLow(step.node->output_type().dtype))
         << step.node->Label();
+  }
+}
+
+// Two weights in one group, two biases and the norm's two in the other.
+TEST(CudaStep, EachParameterGroupIsOneKernel) {
+  Mlp graph({.rule = Rule::kGroups, .low = DType::kF16});
+  Train(graph, Device::Cuda(0), 1, [](int step) { return Batch(step); });
+  for (const char* members : {"and 1 more", "and 3 more"}) {
+    EXPECT_NE(graph.kernel_log().find(Concat(members, ": one cuda:native:adam_update")),
+              std::string::npos)
+        << graph.kernel_log();
   }
 }
 
