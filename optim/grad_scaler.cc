@@ -15,9 +15,7 @@ absl::Status Range(const char* option, double value, bool ok, const char* expect
 }
 
 absl::Status ValidateOptions(const GradScalerOptions& o) {
-  const char* scale_range = "a finite f32 > 0 whose inverse is finite";
-  auto is_scale = [](double x) { return x > 0 && FitsF32(x) && FitsF32(1 / x); };
-  HT_RETURN_IF_ERROR(Range("init_scale", o.init_scale, is_scale(o.init_scale), scale_range));
+  HT_RETURN_IF_ERROR(Range("init_scale", o.init_scale, IsLossScale(o.init_scale), kLossScaleRange));
   HT_RETURN_IF_ERROR(Range("growth_factor", o.growth_factor,
                            o.growth_factor > 1 && std::isfinite(o.growth_factor), "> 1"));
   HT_RETURN_IF_ERROR(Range("backoff_factor", o.backoff_factor,
@@ -26,7 +24,7 @@ absl::Status ValidateOptions(const GradScalerOptions& o) {
       Range("growth_interval", o.growth_interval,
             o.growth_interval > 0 && o.growth_interval <= std::numeric_limits<int32_t>::max(),
             "1 to 2147483647"));
-  HT_RETURN_IF_ERROR(Range("min_scale", o.min_scale, is_scale(o.min_scale), scale_range));
+  HT_RETURN_IF_ERROR(Range("min_scale", o.min_scale, IsLossScale(o.min_scale), kLossScaleRange));
   HT_RETURN_IF_ERROR(Range("max_scale", o.max_scale,
                            FitsF32(o.max_scale) && o.max_scale >= o.min_scale,
                            "a finite f32 >= min_scale"));
@@ -87,6 +85,11 @@ const std::vector<Key>& Keys() {
 
 }  // namespace
 
+bool IsLossScale(double scale) {
+  const auto in_f32 = static_cast<float>(scale);
+  return in_f32 > 0 && std::isfinite(in_f32) && FitsF32(1 / static_cast<double>(in_f32));
+}
+
 GradScaler::GradScaler(GradScalerOptions options) : options_(options) {
   state_.scale = static_cast<float>(options_.init_scale);
   state_.hysteresis_left = static_cast<int32_t>(options_.hysteresis);
@@ -134,8 +137,7 @@ absl::Status GradScaler::load_state_dict(const StateDict& dict) {
   }
   if (!has_hysteresis_left) state.hysteresis_left = static_cast<int32_t>(options.hysteresis);
   HT_RETURN_IF_ERROR(ValidateOptions(options));
-  HT_RETURN_IF_ERROR(Range("scale", state.scale, state.scale > 0 && std::isfinite(state.scale),
-                           "a finite number > 0"));
+  HT_RETURN_IF_ERROR(Range("scale", state.scale, IsLossScale(state.scale), kLossScaleRange));
   options_ = options;
   state_ = state;
   return absl::OkStatus();

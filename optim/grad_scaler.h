@@ -17,15 +17,16 @@ namespace halftone::amp {
 // Rule, once per step over all gradients that a scaler scaled. Not finite: after `hysteresis` bad
 // steps in a row scale = max(scale * backoff_factor, min_scale), growth tracker = 0, the step is
 // skipped. Finite: tracker + 1; at growth_interval: scale = scale * growth_factor if that is finite
-// and at most max_scale, tracker = 0.
+// and at most max_scale, tracker = 0. The two limits stop a change, they make none: a scale that
+// was set or loaded beyond one of them stays where it is until the other side calls it back.
 struct GradScalerOptions {
   double init_scale = 65536.0;     // > 0 and finite in f32
   double growth_factor = 2.0;      // > 1
   double backoff_factor = 0.5;     // in (0, 1)
   int64_t growth_interval = 2000;  // finite steps between growths, > 0
-  bool enabled = true;             // false: the training step is that of plain f32, bit for bit
+  bool enabled = true;             // false: the step is that of a graph without scaler, bit for bit
   bool dynamic = true;             // false: the scale never changes; check and skip stay
-  double min_scale = 1.0;          // > 0; may be below 1
+  double min_scale = 1.0;          // > 0; where backing off ends, may be below 1
   double max_scale = std::numeric_limits<float>::max();
   int64_t hysteresis = 1;             // bad steps before a backoff, > 0
   int64_t max_consecutive_skips = 0;  // more skips in a row are an error of the call; 0: no limit
@@ -42,6 +43,10 @@ struct GradScalerState {
   int64_t consecutive_skips = 0;
   friend bool operator==(const GradScalerState&, const GradScalerState&) = default;
 };
+
+// Whether `scale` can scale a loss: in f32 above 0 and finite, and so is its inverse.
+bool IsLossScale(double scale);
+inline constexpr char kLossScaleRange[] = "a finite f32 > 0 whose inverse is finite";
 
 // Numbers by key; whole numbers are exact up to 2^53.
 using StateDict = std::map<std::string, double>;

@@ -48,7 +48,9 @@ Types InferGradientMarker(const InferContext& ctx) {
   if (ctx.inputs.size() < 2) {
     return InvalidArgument(ctx.op, ": got no x; expected one or more values to differentiate by");
   }
-  return std::vector<ir::ValueType>(ctx.inputs.begin() + 1, ctx.inputs.end());
+  std::vector<ir::ValueType> types(ctx.inputs.begin() + 1, ctx.inputs.end());
+  for (ir::ValueType& type : types) type.dtype = WideDType(type.dtype);
+  return types;
 }
 
 Types InferOptimizer(const InferContext& ctx) {
@@ -63,6 +65,11 @@ Types InferOptimizer(const InferContext& ctx) {
   if (gradients != ctx.inputs.size()) {
     return InvalidArgument(ctx.op, ": got ", ctx.inputs.size(), " gradients for ", gradients,
                            " names in grad_params; expected as many");
+  }
+  const size_t scalers = a.Get<std::vector<std::string>>("grad_scalers").size();
+  if (scalers != 0 && scalers != gradients) {
+    return InvalidArgument(ctx.op, ": got ", scalers, " names in grad_scalers for ", gradients,
+                           " gradients; expected as many, or none");
   }
   for (const char* name :
        {"lr", "momentum", "weight_decay", "eps", "clip_norm", "clip_value", "clip_norm_of_all"}) {
@@ -132,21 +139,23 @@ void RegisterDifferentiationMarkers(ir::OpRegistry& registry) {
   ir::OpRecord backward =
       MarkerRecord("backward",
                    "Asks autodiff for the gradient of a loss in the parameters of the graph's "
-                   "optimizers. Several "
-                   "losses of one scaler add up. Shapes: loss has one element.");
+                   "optimizers. Several losses add up. Shapes: loss has one element.");
   backward.inputs = {{"loss", ir::kFloats, "one element"}};
-  backward.attrs = {StringAttr("scaler", "", "name of the scaler marker; empty: none")};
+  backward.attrs = {StringAttr("scaler", "", "name of the scaler marker; empty: none"),
+                    Optional("optimizers", std::vector<std::string>{},
+                             "names of the optimizers whose parameters it reaches; empty: all")};
   backward.infer = InferBackward;
   backward.has_side_effect = true;
   AddOp(registry, std::move(backward));
 
   ir::OpRecord gradient = MarkerRecord("gradient",
-                                       "dx_i = dy / dx_i, true (unscaled) gradients as values. "
-                                       "Shapes: y has one element, each dx has "
-                                       "its x's type.");
+                                       "dx_i = dy / dx_i, true gradients as values: scaled by the "
+                                       "scaler on their way and unscaled in f32. Shapes: y has one "
+                                       "element, each dx has its x's type, but f32 for 16 bit.");
   gradient.inputs = {{"y", ir::kFloats, "one element"},
                      {"x", ir::kFloats, "one or more", /*optional=*/false, /*variadic=*/true}};
   gradient.outputs = {{"dx", "one for each x"}};
+  gradient.attrs = {StringAttr("scaler", "", "name of the scaler marker; empty: none")};
   gradient.infer = InferGradientMarker;
   AddOp(registry, std::move(gradient));
 
@@ -180,6 +189,9 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
       Required("rule", ir::AttrType::kString, "\"sgd\", \"adam\" or \"adamw\""),
       Required("params", ir::AttrType::kStrings, "names of parameter variables"),
       Optional("grad_params", std::vector<std::string>{}, "parameter of each input"),
+      Optional("grad_scalers", std::vector<std::string>{},
+               "scaler of each input, where one is not the optimizer's; a parameter has an input "
+               "for each scaler then"),
       Optional("lr", 1e-3, "base learning rate, initial value of <name>.lr"),
       Optional("momentum", 0.0, "sgd"),
       Optional("dampening", 0.0, "sgd"),
@@ -221,7 +233,7 @@ void RegisterScalerMarker(ir::OpRegistry& registry) {
       Optional("growth_factor", 2.0, "above 1"),
       Optional("backoff_factor", 0.5, "between 0 and 1"),
       Optional("growth_interval", int64_t{2000}, "finite steps per growth"),
-      Optional("min_scale", 1.0, "backoff stops here"),
+      Optional("min_scale", 1.0, "backoff stops here; a scale below it stays"),
       Optional("max_scale", MaxFinite(DType::kF32), "a growth beyond it is dropped"),
       Optional("hysteresis", int64_t{1}, "steps in a row that must fail before backoff"),
       Optional("max_consecutive_skips", int64_t{0}, "then the call is an error; 0: never"),

@@ -78,7 +78,8 @@ void Register_scaling_updates(ir::OpRegistry& registry) {
   update.doc =
       "The state of a loss scaler after a step. Not finite: growth_tracker = 0, hysteresis_left - "
       "1 (not "
-      "below 0), and at 0 scale = max(scale backoff_factor, min_scale). Finite: hysteresis_left = "
+      "below 0), and at 0 scale = max(scale backoff_factor, min(scale, min_scale)). Finite: "
+      "hysteresis_left = "
       "hysteresis, growth_tracker + 1; at growth_interval growth_tracker = 0 and scale = scale "
       "growth_factor, unless that exceeds max_scale or f32. Counters: total_steps + 1; "
       "skipped_steps and "
@@ -99,7 +100,7 @@ void Register_scaling_updates(ir::OpRegistry& registry) {
       {"growth_factor", ir::AttrType::kFloat, 2.0, "above 1"},
       {"backoff_factor", ir::AttrType::kFloat, 0.5, "between 0 and 1"},
       {"growth_interval", ir::AttrType::kInt, int64_t{2000}, "finite steps per growth"},
-      {"min_scale", ir::AttrType::kFloat, 1.0, "backoff stops here"},
+      {"min_scale", ir::AttrType::kFloat, 1.0, "backoff stops here; a scale below it stays"},
       {"max_scale", ir::AttrType::kFloat, MaxFinite(DType::kF32), "a growth beyond it is dropped"},
       {"hysteresis", ir::AttrType::kInt, int64_t{1},
        "steps in a row that must fail before backoff"},

@@ -143,7 +143,9 @@ void Register_cpu_copy(KernelRegistry& r) {
                      [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
                        return std::make_unique<CopyKernel>(node, PlanConcat(node), false);
                      });
-  AddNativeCandidate<ReshapeKernel>(r, "copy", "reshape", ir::kAnyDType, BothPlain);
+  for (const char* op : {"reshape", "detach"}) {
+    AddNativeCandidate<ReshapeKernel>(r, "copy", op, ir::kAnyDType, BothPlain);
+  }
 }
 
 }  // namespace halftone::kernels

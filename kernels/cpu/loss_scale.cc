@@ -37,7 +37,8 @@ class LossScaleKernel : public Kernel {
     } else if (dynamic_) {
       tracker = 0;
       left = std::max<int64_t>(left - 1, 0);
-      if (left == 0) scale = static_cast<float>(std::max(scale * backoff_, min_scale_));
+      const double floor = std::min<double>(scale, min_scale_);  // never raises
+      if (left == 0) scale = static_cast<float>(std::max(scale * backoff_, floor));
     }
     *static_cast<float*>(args.outputs[0]) = scale;
     *static_cast<int32_t*>(args.outputs[1]) = static_cast<int32_t>(tracker);

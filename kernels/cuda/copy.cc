@@ -128,6 +128,7 @@ absl::Status BothPlain(const ir::Node& node) {
 void Register_cuda_copy(KernelRegistry& r) {
   AddCopy(r, "relayout", ViewOfRelayout);
   AddCopy(r, "reshape", ViewOfReshape, BothPlain);
+  AddCopy(r, "detach", ViewOfReshape, BothPlain);
   AddCopy(r, "transpose", ViewOfTranspose);
   AddCopy(r, "broadcast_to", ViewOfBroadcast);
   AddCopy(r, "slice", ViewOfSlice);

@@ -26,7 +26,8 @@ __global__ void LossScaleKernel(LossScaleRule rule, LossScaleArrays a,
   } else if (rule.dynamic) {
     tracker = 0;
     left = left > 1 ? left - 1 : 0;
-    if (left == 0) scale = static_cast<float>(fmax(scale * rule.backoff, rule.min_scale));
+    const double floor = fmin(static_cast<double>(scale), rule.min_scale);  // never raises
+    if (left == 0) scale = static_cast<float>(fmax(scale * rule.backoff, floor));
   }
   *a.new_scale = scale;
   *a.new_tracker = tracker;

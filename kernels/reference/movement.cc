@@ -68,6 +68,7 @@ RefRun MakeConcat(RefNode& node) {
 
 void Register_reference_movement(KernelRegistry& r) {
   AddReference(r, "reshape", ir::kAnyDType, MakeReshape);
+  AddReference(r, "detach", ir::kAnyDType, MakeReshape);
   AddReference(r, "broadcast_to", ir::kAnyDType, MakeBroadcastTo);
   AddReference(r, "transpose", ir::kAnyDType, MakeTranspose);
   AddReference(r, "slice", ir::kAnyDType, MakeSlice);

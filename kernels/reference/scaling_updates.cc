@@ -57,7 +57,8 @@ RefRun MakeLossScaleUpdate(RefNode& node) {
     } else if (dynamic) {
       tracker = 0;
       left = std::max<int64_t>(left - 1, 0);
-      if (left == 0) scale = static_cast<float>(std::max(scale * backoff, min_scale));
+      const double floor = std::min<double>(scale, min_scale);  // never raises
+      if (left == 0) scale = static_cast<float>(std::max(scale * backoff, floor));
     }
     call.Store(0, 0, scale);
     call.StoreInt(1, 0, tracker);

@@ -20,6 +20,16 @@ void AddReshape(std::vector<OpCase>& cases) {
       Case("reshape", "i64", {Whole(DType::kI64, {6}, -9, 9)}, {{"shape", Ints{2, 3}}})));
 }
 
+void AddDetach(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const OpInput& x) {
+    cases.push_back(NoGradient(Case("detach", variant, {x})));
+  };
+  add("matrix", Reals({3, 11}));
+  add("scalar", Reals({}));
+  add("empty", Reals({0, 5}));
+  add("i64", Whole(DType::kI64, {6}, -9, 9));
+}
+
 void AddTranspose(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& variant, const Shape& x, Ints perm) {
     cases.push_back(Case("transpose", variant, {Reals(x)}, {{"perm", std::move(perm)}}));
@@ -77,6 +87,7 @@ void AddConcat(std::vector<OpCase>& cases) {
 
 void AddCases_movement(std::vector<OpCase>& cases) {
   AddReshape(cases);
+  AddDetach(cases);
   AddTranspose(cases);
   AddSlice(cases);
   AddConcat(cases);

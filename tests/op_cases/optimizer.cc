@@ -92,6 +92,8 @@ void AddLossScale(std::vector<OpCase>& cases) {
   add("finite", 1024, 5, 1, true);
   add("grows", 1024, 1999, 1, true);
   add("backs_off", 1024, 5, 1, false);
+  add("backs_off_to_the_floor", 1.5, 5, 1, false);
+  add("below_the_floor", 0.25, 5, 1, false);  // stays: the floor does not raise
   add("static", 1024, 1999, 1, false, {{"dynamic", false}});
 }
 

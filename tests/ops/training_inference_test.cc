@@ -110,7 +110,7 @@ TEST(MarkerInference, Differentiation) {
   EXPECT_EQ(Infer("backward", "f32[]"), "");
   EXPECT_EQ(Infer("backward", "f32[3]"),
             "backward: loss is f32[3]; expected one element (reduce it with sum or mean)");
-  EXPECT_EQ(Infer("gradient", "f32[] f32[3] f16[2,2]"), "f32[3] f16[2,2]");
+  EXPECT_EQ(Infer("gradient", "f32[] f32[3] f16[2,2]"), "f32[3] f32[2,2]");
   EXPECT_EQ(Infer("gradient", "f32[2] f32[3]"), "gradient: y is f32[2]; expected one element");
   EXPECT_EQ(Infer("gradient", "f32[]"),
             "gradient: got no x; expected one or more values to differentiate by");
@@ -129,6 +129,12 @@ TEST(MarkerInference, F65Optimizer) {
   EXPECT_EQ(Infer("optimizer", "f32[3]", with("grad_params", Strings{"w"})), "f32[] bool[]");
   EXPECT_EQ(Infer("optimizer", "f32[3]", sgd),
             "optimizer: got 1 gradients for 0 names in grad_params; expected as many");
+  ir::Attributes scalers = with("grad_params", Strings{"w", "w"});
+  scalers.Set("grad_scalers", Strings{"a", "b"});
+  EXPECT_EQ(Infer("optimizer", "f32[3] f32[3]", scalers), "f32[] bool[]");
+  scalers.Set("grad_scalers", Strings{"a"});
+  EXPECT_EQ(Infer("optimizer", "f32[3] f32[3]", scalers),
+            "optimizer: got 1 names in grad_scalers for 2 gradients; expected as many, or none");
   EXPECT_EQ(Infer("optimizer", "", with("rule", std::string("lion"))),
             "optimizer: rule is \"lion\"; expected one of \"sgd\", \"adam\", \"adamw\"");
   EXPECT_EQ(Infer("optimizer", "", with("params", Strings{})),

@@ -19,7 +19,7 @@ const std::map<std::string, OpClass>& Classes() {
           "greater_equal", "logical_and",  "logical_or", "logical_not", "isfinite",   "where",
           "cast",          "broadcast_to", "max",        "argmax",      "reshape",    "transpose",
           "slice",         "slice_grad",   "concat",     "gather",      "embedding",  "max_pool2d",
-          "dropout"}) {
+          "dropout",       "detach"}) {
       (*map)[op] = OpClass::kExact;
     }
     for (const char* op : {"exp", "log", "cos", "erf", "pow", "sigmoid", "sigmoid_grad", "tanh",
