@@ -23,7 +23,8 @@ class InsertAmpCasts : public Pass {
       graph.Remove({marker});
       return true;
     }
-    HT_ASSIGN_OR_RETURN(auto classes, amp::ClassifyNodes(graph, policy, low));
+    HT_ASSIGN_OR_RETURN(auto classes,
+                        amp::ClassifyNodes(graph, policy, low, &context.unmatched_entries));
     AmpGraph view(graph, classes);
     Painting painting = Paint(view, low, *context.target);
     context.notes.insert(context.notes.end(), painting.notes.begin(), painting.notes.end());

@@ -7,6 +7,7 @@
 
 #include "halftone/optim/update_nodes.h"
 #include "halftone/optim/update_rule.h"
+#include "halftone/passes/mixed_scales.h"
 #include "halftone/passes/reverse_sweep.h"
 #include "halftone/passes/rewrite.h"
 #include "halftone/passes/scaling.h"
@@ -106,11 +107,9 @@ class Lowering {
     norm_ = stats[1];
     if (clip_norm > 0) clip_ = optim::ClipCoefficientNodes(norm_, finite_, clip_norm);
     if (scaler_ != nullptr) scaler_->add_input(finite_.value());
-    if (checked()) {
-      const std::string first_bad = optim::FirstNonFiniteVariable(name());
-      b_.Var(StateVariable(first_bad, {DType::kI32, {}}, -1, ir::VariableKind::kScaler));
-      b_.Commit(first_bad, stats[2]);
-    }
+    const std::string first_bad = optim::FirstNonFiniteVariable(name());
+    b_.Var(StateVariable(first_bad, {DType::kI32, {}}, -1, ir::VariableKind::kScaler));
+    b_.Commit(first_bad, stats[2]);
     return b_.status();
   }
 
@@ -267,6 +266,7 @@ class InsertOptimizers : public Pass {
   const char* name() const override { return kInsertOptimizersPass; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    HT_RETURN_IF_ERROR(LowerMixedScales(graph, name()));
     Lowerings lowerings;
     HT_RETURN_IF_ERROR(Collect(graph, lowerings));
     if (lowerings.empty()) return false;

@@ -17,8 +17,8 @@
 // that are checked. With clip_norm_of_all the coefficient is made of one norm over all optimizers
 // that say so and do not skip the step.
 //
-// requires:   autodiff and scale-losses ran. The gradients of an optimizer all come from losses of
-//             its scaler.
+// requires:   autodiff and scale-losses ran. Gradients of several scalers are first made true ones
+//             (mixed_scales.h).
 // guarantees: no `optimizer` marker is left; scaler markers have got the finite flag of each of
 //             their optimizers that has gradients. A skipped step leaves parameters, slots,
 //             applied_steps and with them the schedule bit-identical; so are buffers in a step that

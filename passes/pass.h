@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "halftone/graph/ir/evaluator.h"
 #include "halftone/graph/ir/graph.h"
@@ -17,6 +18,9 @@ struct PassContext {
       stats;                       // counters of the pass that runs now: "casts_inserted" -> 3
   int64_t folded_bytes = 0;        // by fold-constants; kept over all passes
   std::vector<std::string> notes;  // for the user: range lint, dropped scaler; kept over all passes
+  // Entries of the amp policy that are no op and match no node, with what to say of each. Another
+  // mode of the graph may need them, which only its owner knows.
+  std::map<std::string, std::string> unmatched_entries;
 };
 
 class Pass {

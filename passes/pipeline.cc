@@ -60,8 +60,8 @@ constexpr struct {
 }  // namespace
 
 void AddPipeline(PassManager& manager) {
-  // Before precision is decided, so that equal computations get one decision, and casts the user
-  // wrote for nothing are no barrier.
+  // Before precision is decided, so that equal computations get one decision. Casts that change no
+  // type stay until then: they are the user's word on what is to be f32.
   manager.AddGroup("canonicalise", Canonicalisation());
   // Before autodiff: gradients follow the forward dtypes, the cast has a gradient, and no list of
   // gradient ops has to be kept in step with the forward ops.

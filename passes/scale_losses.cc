@@ -67,7 +67,13 @@ class ScaleLosses : public Pass {
     for (ir::Node* scaler : FindMarkers(graph, "scaler")) {
       const std::string name = scaler->attrs().GetString("name");
       const bool disabled = scaler->attrs().GetString("mode") == "disabled";
-      const bool unneeded = scaler->attrs().GetBool("automatic") && !uses_f16;
+      const bool automatic = scaler->attrs().GetBool("automatic");
+      const bool unneeded = automatic && !uses_f16;
+      if (automatic && uses_f16) {
+        context.notes.push_back(Concat(name,
+                                       ": a grad scaler was added, as gradients in f16 need one; "
+                                       "set_grad_scaler sets another"));
+      }
       if (!disabled && !unneeded) continue;
       if (!disabled) {
         context.notes.push_back(
@@ -80,6 +86,10 @@ class ScaleLosses : public Pass {
           if (user->attrs().GetString("scaler") == name) {
             user->mutable_attrs().Set("scaler", std::string());
           }
+          if (!user->attrs().Has("grad_scalers")) continue;
+          auto grad_scalers = user->attrs().Get<std::vector<std::string>>("grad_scalers");
+          std::replace(grad_scalers.begin(), grad_scalers.end(), name, std::string());
+          user->mutable_attrs().Set("grad_scalers", grad_scalers);
         }
       }
       graph.Remove({scaler});

@@ -14,7 +14,7 @@
 //             removed and no optimizer refers to it: the step is that of a graph without scaler.
 // order:      after autodiff, before insert-optimizers.
 // stats:      scaled_losses, dropped_scalers
-// notes:      one for a dropped automatic scaler
+// notes:      one for an automatic scaler, dropped or not
 // errors:     InvalidArgument: a scaler declared twice, or named but not declared.
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "halftone/passes/amp/amp_graph.h"
 #include "halftone/passes/rewrite.h"
 #include "halftone/passes/simplify_rules.h"
 
@@ -23,6 +24,7 @@ class Simplify : public Pass {
   const char* name() const override { return "simplify"; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    precision_is_open_ = FindAmpMarker(graph) != nullptr;
     bool changed = false;
     std::vector<ir::Node*> replaced;
     for (ir::Node* node : Snapshot(graph)) {
@@ -44,6 +46,7 @@ class Simplify : public Pass {
   ir::Value ApplyFirst(ir::Node& node, PassContext& context) const {
     const auto [first, last] = rules_.equal_range(node.op().name);
     for (auto it = first; it != last; ++it) {
+      if (it->second->after_precision && precision_is_open_) continue;
       const ir::Value value = it->second->apply(node);
       if (!value.valid()) continue;
       ++context.stats[it->second->name];
@@ -53,6 +56,7 @@ class Simplify : public Pass {
   }
 
   const RulesByOp rules_ = Rules();
+  bool precision_is_open_ = false;
 };
 
 }  // namespace

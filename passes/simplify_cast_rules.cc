@@ -21,7 +21,8 @@ ir::Value CastOfLosslessCast(ir::Node& node) {
 
 const std::vector<SimplifyRule>& CastRules() {
   static const auto* const rules = new std::vector<SimplifyRule>{
-      {"cast", "cast_to_same", &CastToSame},
+      // A cast to f32 of what is f32 so far keeps what reads it f32, whatever its operand becomes.
+      {"cast", "cast_to_same", &CastToSame, /*after_precision=*/true},
       {"cast", "cast_of_lossless_cast", &CastOfLosslessCast},
   };
   return *rules;

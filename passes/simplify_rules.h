@@ -14,6 +14,8 @@ struct SimplifyRule {
   const char* op;
   const char* name;  // as counted in the statistics
   ir::Value (*apply)(ir::Node& node);
+  // Whether it waits until mixed precision is decided: a type may not be the last word.
+  bool after_precision = false;
 };
 
 const std::vector<SimplifyRule>& ArithmeticRules();

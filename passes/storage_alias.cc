@@ -9,7 +9,7 @@ bool IsSameOrderInBothLayouts(const Shape& shape) {
 }
 
 bool IsStorageAlias(const ir::Node& node) {
-  if (IsOp(node, "reshape")) return true;
+  if (IsOp(node, "reshape") || IsOp(node, "detach")) return true;
   return IsOp(node, "relayout") && (node.input_type(0) == node.output_type() ||
                                     IsSameOrderInBothLayouts(node.output_type().shape));
 }

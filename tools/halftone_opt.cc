@@ -79,6 +79,9 @@ int Main(const std::vector<char*>& arguments) {
   // Also after a failure: it shows how far the passes came.
   if (absl::GetFlag(FLAGS_stats)) std::fputs(manager.Summary().c_str(), stderr);
   for (const std::string& note : context.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const auto& [entry, note] : context.unmatched_entries) {
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  }
   if (status.ok()) status = Write(**graph, absl::GetFlag(FLAGS_output));
   return status.ok() ? 0 : Fail(1, Message(status));
 }

@@ -19,6 +19,11 @@ absl::Status RunPasses(ir::Graph& graph, const CompileOptions& options) {
   passes::PassManagerOptions manager;
   if (!options.dump_dir.empty()) manager.dump_dir = options.dump_dir + "/" + options.dump_name;
   HT_RETURN_IF_ERROR(passes::RunPipeline(graph, context, manager));
+  if (options.unmatched_entries != nullptr) {
+    *options.unmatched_entries = std::move(context.unmatched_entries);
+  } else {
+    for (const auto& [entry, note] : context.unmatched_entries) context.notes.push_back(note);
+  }
   if (options.notes != nullptr) {
     options.notes->insert(options.notes->end(), context.notes.begin(), context.notes.end());
   }

@@ -1,6 +1,7 @@
 // Compile: from a traced graph to an executable.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ struct CompileOptions {
   std::string dump_dir;   // text after each pass that changed the graph; empty: none
   std::string dump_name;  // distinguishes executables of one graph in that folder
   std::vector<std::string>* notes = nullptr;  // what passes had to say; may be null
+  // PassContext::unmatched_entries; null: they are notes.
+  std::map<std::string, std::string>* unmatched_entries = nullptr;
 };
 
 // The description of a device that passes and kernels agree on. Errors: those of kernels::OpenCuda.

@@ -11,7 +11,8 @@
 //   4. an op type
 //   5. the op's own trait: its refinement in context, then its class
 // Within a level the longer entry wins, then the more careful class: deny, clear, infer, allow.
-// Whatever the policy says, a node stays f32 where the device has no 16-bit kernel for it.
+// Whatever the policy says, a node stays f32 where the device has no 16-bit kernel for it. A
+// pattern that matches no node is a note: another mode of the graph may need it.
 #pragma once
 
 #include <optional>
@@ -26,7 +27,9 @@ struct Policy {
   std::optional<DType> dtype = {};  // f16 or bf16; absent: what the device prefers
   std::vector<std::string> allow = {}, infer = {}, clear = {}, deny = {};
   bool low_outputs = false;  // graph outputs keep 16 bit instead of the type they had before
-  bool trim = true;          // drop 16-bit islands whose casts move more bytes than they save
+  // Drop 16-bit islands whose casts move more bytes than they save; not nodes that an entry or a
+  // request names.
+  bool trim = true;
 
   // The attributes of the `amp` marker. Requires: dtype is set.
   ir::Attributes ToMarker() const;

@@ -159,8 +159,13 @@ bool GlobMatches(const std::string& pattern, const std::string& text) {
   return p == pattern.size();
 }
 
-absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(const ir::Graph& graph,
-                                                             const Policy& policy, DType low) {
+std::string EntryText(AmpClass amp_class, const std::string& entry) {
+  return Concat(Name(amp_class), " \"", entry, "\"");
+}
+
+absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(
+    const ir::Graph& graph, const Policy& policy, DType low,
+    std::map<std::string, std::string>* unmatched) {
   std::vector<Entry> entries;
   const std::pair<AmpClass, const std::vector<std::string>*> lists[] = {
       {AmpClass::kAllow, &policy.allow},
@@ -184,11 +189,11 @@ absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(const ir::Graph& gr
     classes[node->id()] = Choose(*node, best, low);
   }
   for (const Entry& entry : entries) {
-    if (entry.op == nullptr && !entry.matched) {
-      return InvalidArgument(
-          "amp policy: ", Name(entry.amp_class), " \"", entry.text,
-          "\" matches no node and is no op; nearest: ", NearNames(entry.text, graph));
-    }
+    if (unmatched == nullptr || entry.op != nullptr || entry.matched) continue;
+    const std::string text = EntryText(entry.amp_class, entry.text);
+    (*unmatched)[text] =
+        Concat("amp policy: ", text,
+               " matches no node and is no op; nearest: ", NearNames(entry.text, graph));
   }
   return classes;
 }

@@ -19,9 +19,14 @@ struct ClassChoice {
 // Whether `pattern` matches all of `text`; `*` any run, `?` one character.
 bool GlobMatches(const std::string& pattern, const std::string& text);
 
-// The classes of all nodes of `graph` under `policy` for `low`, by node id. Errors: InvalidArgument
-// for an entry that is neither an op type nor matches a node, with the nearest names.
-absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(const ir::Graph& graph,
-                                                             const Policy& policy, DType low);
+// How messages show an entry of a policy: `deny "head/*"`.
+std::string EntryText(ir::AmpClass amp_class, const std::string& entry);
+
+// The classes of all nodes of `graph` under `policy` for `low`, by node id. `unmatched`, if given,
+// gets the entries that are neither an op type nor match a node, with a note that has the nearest
+// names. Errors: InvalidArgument for a condition on an attribute that the op does not have.
+absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(
+    const ir::Graph& graph, const Policy& policy, DType low,
+    std::map<std::string, std::string>* unmatched = nullptr);
 
 }  // namespace halftone::amp

@@ -131,11 +131,11 @@ TEST_F(HalftoneDumpAfter, UnknownPass) {
                                  "fold-constants, simplify, "));
 }
 
-// A pass that fails: the pattern matches no node.
+// A pass that fails: the op has no such attribute.
 TEST_F(HalftoneDumpAfter, ReportsAGraphThatCannotBeLowered) {
   const std::string path = folder_.Write("bad.txt",
                                          "graph @bad(%x: f32[2]) {\n"
-                                         "  amp() {deny=[\"head/*\"], dtype=bf16}\n"
+                                         "  amp() {deny=[\"exp[base=2]\"], dtype=bf16}\n"
                                          "  return %x\n"
                                          "}\n");
   const Result run = Dump(path + " --after=autodiff");
