@@ -1,4 +1,4 @@
-// GraphConfig: what a graph may be told before its first call.
+// GraphConfig: what a graph may be told.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace halftone::nn {
 
-// Set fields in the graph's constructor or before its first call: an executable keeps what held
-// when it was compiled.
-class GraphConfig {
+// What a compiled step depends on. May be changed at any time: a call under another configuration
+// than that of the executables at hand compiles anew, for every signature, and one under an earlier
+// configuration finds its executable again.
+class StepConfig {
  public:
   // Mixed precision. By default off. The low dtype is policy.dtype, or chosen for the device: bf16
   // where it is fast, else none, with a note (see Graph::notes).
@@ -37,11 +38,8 @@ class GraphConfig {
   // finite and nothing skips the step, the gradients are applied as they are. Not beside an
   // optimizer's own clip_norm.
   double clip_grad_norm = 0;
-  // Rules initial values and random masks.
+  // Of the initial parameter values and of all random masks. Parameters that have a value keep it.
   uint64_t seed = 0;
-  // Input signatures whose executables are kept; the least recently used goes first. Values under 1
-  // count as 1. An executable costs its kernels; the arena is shared.
-  int cache_size = 8;
   // Folder for what a numeric bug is reproduced from, with a folder in it for each signature: the
   // text of the graph as traced (00_input.txt) and after each pass that changed it; and, before the
   // first run, variables.ckpt with the value of every variable and in0.npy, ... with the inputs.
@@ -49,9 +47,20 @@ class GraphConfig {
   // as much room as the variables.
   std::string dump_dir;
 
+  // Part of every call: allocates nothing.
+  friend bool operator==(const StepConfig&, const StepConfig&) = default;
+
  private:
   bool amp_enabled_ = false;
   amp::Policy amp_policy_;
+};
+
+class GraphConfig : public StepConfig {
+ public:
+  // Executables that are kept, one for each signature, mode and configuration; the least recently
+  // used goes first. Values under 1 count as 1. An executable costs its kernels; the arena is
+  // shared.
+  int cache_size = 8;
 };
 
 }  // namespace halftone::nn

@@ -26,12 +26,35 @@ void Value::backward(const BackwardOptions& options, Loc loc) const {
     trace->Fail(loc, NotFound("backward: this graph has no grad scaler \"", scaler, "\""));
     return;
   }
+  for (const std::string& optimizer : options.optimizers) {
+    if (std::find(info.optimizers.begin(), info.optimizers.end(), optimizer) ==
+        info.optimizers.end()) {
+      trace->Fail(loc, NotFound("backward: this graph has no optimizer \"", optimizer, "\""));
+      return;
+    }
+  }
+  std::vector<std::string> optimizers = options.optimizers;
+  std::sort(optimizers.begin(), optimizers.end());
+  optimizers.erase(std::unique(optimizers.begin(), optimizers.end()), optimizers.end());
   trace->At(loc);
   if (loss.shape().rank() != 0) {
     loss = trace->builder().Op("reshape", {loss}, {{"shape", std::vector<int64_t>{}}});
   }
-  trace->builder().Root("backward", {loss}, {{"scaler", scaler}});
+  trace->builder().Root("backward", {loss}, {{"scaler", scaler}, {"optimizers", optimizers}});
   trace->note_backward();
+}
+
+Values gradients(const Value& loss, const std::vector<Value>& wrt, Loc loc) {
+  std::vector<Value> inputs = {loss};
+  inputs.insert(inputs.end(), wrt.begin(), wrt.end());
+  std::string scaler;
+  if (internal::Trace* trace = internal::Trace::Current()) {
+    const internal::GraphInfo& info = trace->info();
+    scaler = info.default_scaler;
+    if (scaler.empty() && !info.scalers.empty()) scaler = info.scalers[0];
+    if (!scaler.empty()) trace->note_reads_scale();
+  }
+  return internal::Ops("gradient", inputs, {{"scaler", scaler}}, loc);
 }
 
 }  // namespace halftone::nn

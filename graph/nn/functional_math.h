@@ -88,9 +88,23 @@ inline Value isfinite(const Value& x, Loc loc = Loc::current()) {
   return internal::Op("isfinite", {x}, {}, loc);
 }
 // a where `condition` (bool) holds, else b; all three broadcast, and a or b may be a number.
+// Gradients: both sides are computed everywhere, and the side that was not taken gets a gradient of
+// 0, which its own derivative may turn into NaN: where(x > 80, 80, exp(x)) has the gradient
+// 0 * inf at x = 100. apply_where computes a side only where it is taken.
 inline Value where(const Value& condition, Located a, Located b, Loc loc = Loc::current()) {
   const std::vector<Value> ab = internal::Operands("where", a, b, loc);
   return internal::Op("where", {condition, ab[0], ab[1]}, {}, loc);
+}
+// f(x) where `condition` (bool) holds, else `otherwise`, without the values and gradients that f
+// has elsewhere: f sees `safe_input` there, a number at which it and its derivative are finite.
+// Example: apply_where(x <= 80, x, [](const Value& v) { return exp(v); }, 80) caps an exponential;
+// apply_where(x > 0, x, [](const Value& v) { return sqrt(v); }, 0) has the gradient 0 at 0.
+// Shapes: x, condition and f(x) broadcast.
+template <typename F>
+Value apply_where(const Value& condition, const Value& x, const F& f, Located otherwise,
+                  double safe_input = 1, Loc loc = Loc::current()) {
+  const Value safe = where(condition, Located(x, loc), Located(safe_input, loc), loc);
+  return where(condition, Located(f(safe), loc), otherwise, loc);
 }
 // `value` where `mask` (bool) holds, else x. In 16 bit, too, a value beyond the range acts as what
 // it is: -1e9 masks like -infinity.

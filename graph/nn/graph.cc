@@ -116,7 +116,10 @@ std::string Graph::amp_table() const {
   return graph == nullptr ? "" : passes::ToText(passes::MakeAmpReport(*graph));
 }
 
-const std::vector<std::string>& Graph::notes() const { return impl_->notes.texts(); }
+const std::vector<std::string>& Graph::notes() const {
+  impl_->Settle();
+  return impl_->notes.texts();
+}
 void Graph::debug(int level) { impl_->debug = level; }
 size_t Graph::arena_bytes() const { return impl_->arena->size(); }
 const std::string& Graph::name() const { return impl_->name; }
@@ -158,15 +161,16 @@ absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<cons
         return false;
       }
     }
-    return true;
+    return step->config == graph.config;
   };
+  const size_t limit = static_cast<size_t>(std::max(graph.config.cache_size, 1));
   const auto found = std::find_if(cache.begin(), cache.end(), fits);
   if (found != cache.end()) {
     std::rotate(cache.begin(), found, found + 1);
+    if (cache.size() > limit) DropSteps(limit);
     return cache[0].get();
   }
   HT_ASSIGN_OR_RETURN(std::unique_ptr<CompiledStep> step, CompileStep(graph, in));
-  const size_t limit = static_cast<size_t>(std::max(graph.config.cache_size, 1));
   step->dropped_another = cache.size() >= limit;
   if (step->dropped_another) DropSteps(limit - 1);
   cache.insert(cache.begin(), std::move(step));
@@ -181,7 +185,11 @@ absl::Status Graph::Impl::Execute(Graph& graph, CompiledStep& step) {
   }
   const uint64_t before = run_count;
   const absl::Status ran = Launch(step);
-  if (ran.ok()) return step.training ? CheckSkips() : absl::OkStatus();
+  if (ran.ok()) {
+    if (!step.training) return absl::OkStatus();
+    if (under_way == nullptr) NoteStuckScalers();
+    return CheckSkips();
+  }
   if (run_count != before) {
     // What earlier steps tell of the optimizers comes first.
     Settle();
@@ -210,7 +218,11 @@ void Graph::Impl::Settle() {
   if (under_way == nullptr) return;
   const CompiledStep& step = *std::exchange(under_way, nullptr);
   const absl::Status status = step.executable->Finish();
-  if (step.training && step.executable->last_step_failed()) NoteFailure();
+  if (step.training && step.executable->last_step_failed()) {
+    NoteFailure();
+  } else if (step.training) {
+    NoteStuckScalers();
+  }
   if (late_error.ok()) late_error = status;
 }
 

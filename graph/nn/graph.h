@@ -125,7 +125,8 @@ class Graph {
   // Gives parameters and buffers that have no value yet their initial one, by config.seed.
   absl::Status initialize();
 
-  // The scaler of set_grad_scaler, or the one made for f16; its scale() is 1 while there is none.
+  // The scaler of set_grad_scaler, or the automatic one: a graph that lowers to f16 and has none
+  // gets one when it is compiled for training, and a note. The handle may be taken before.
   ScalerHandle grad_scaler();
   // Whether the last training step was skipped by any optimizer.
   bool last_step_skipped() const;
@@ -133,7 +134,9 @@ class Graph {
   // infinite if one of them is. NaN before the first step, and where an optimizer has none (see
   // OptimizerHandle::grad_norm).
   double grad_norm() const;
-  // The first parameter whose gradient was not finite in the last training step; "" if none.
+  // The first parameter whose gradient was not finite in the last training step; "" if none, and
+  // where nothing looks at the gradients: a grad scaler, skip_nonfinite, clipping by norm or
+  // config.track_grad_norm does.
   std::string first_nonfinite_param() const;
   // Training steps begun, skipped and failed ones included; not evaluations, nor calls that only
   // told the error of an earlier step. Random masks of a training step follow it, those of an
@@ -157,9 +160,10 @@ class Graph {
   std::string amp_table() const;
   // What works and yet is hardly meant, each once: backward() that nothing follows, an input in f64
   // that makes the step slow, shapes that have every call compile, mixed precision that lowers
-  // nothing or takes more memory; and what passes say of nodes: a constant that does not fit f16.
-  // The first note of each kind but the last also goes to standard error, once in a process, unless
-  // the environment has HALFTONE_NOTES=0.
+  // nothing or takes more memory, a scaler that keeps skipping at its smallest scale; and what
+  // passes say of nodes: a constant that does not fit f16. Waits for the steps under way. The first
+  // note of each kind but the last also goes to standard error, once in a process, unless the
+  // environment has HALFTONE_NOTES=0.
   const std::vector<std::string>& notes() const;
   // 0: quiet. 1: a line on standard error per compilation, and all notes. 3: also both texts.
   void debug(int level);

@@ -6,7 +6,9 @@
 #include <mutex>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/graph/nn/canonical_order.h"
 #include "halftone/graph/nn/graph_impl.h"
+#include "halftone/passes/amp/amp_graph.h"
 
 namespace halftone::nn {
 namespace {
@@ -26,6 +28,33 @@ int NextDumpNumber(const std::string& dir, const std::string& name) {
 }
 
 }  // namespace
+
+void Graph::Impl::NoteEntries(const amp::Policy& policy,
+                              const std::map<std::string, std::string>& unmatched) {
+  const std::pair<ir::AmpClass, const std::vector<std::string>*> lists[] = {
+      {ir::AmpClass::kAllow, &policy.allow},
+      {ir::AmpClass::kInfer, &policy.infer},
+      {ir::AmpClass::kClear, &policy.clear},
+      {ir::AmpClass::kDeny, &policy.deny}};
+  for (const auto& [amp_class, list] : lists) {
+    for (const std::string& pattern : *list) {
+      const std::string entry = amp::EntryText(amp_class, pattern);
+      const auto found = unmatched.find(entry);
+      if (found == unmatched.end()) {
+        matched_entries.insert(entry);
+        const auto noted = entry_notes.find(entry);
+        if (noted == entry_notes.end()) continue;
+        notes.Remove(noted->second);
+        entry_notes.erase(noted);
+      } else if (matched_entries.count(entry) == 0 && (training || optimizers.empty())) {
+        // Of a graph that is to train, evaluation alone tells nothing: losses may be missing.
+        if (entry_notes.emplace(entry, found->second).second) {
+          AddNote(NoteKind::kPass, found->second);
+        }
+      }
+    }
+  }
+}
 
 absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& config) {
   if (!config.amp_enabled()) return std::optional<DType>();
@@ -57,12 +86,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
                                                                   absl::Span<const Tensor> in,
                                                                   size_t* num_outputs) {
   HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(graph.config));
-  if (low == DType::kF16 && scalers.empty() && training) {
-    // f16 gradients vanish without one; a pass drops it where nothing is f16.
-    graph.set_grad_scaler(amp::GradScaler());
-    scalers.back().automatic = true;
-    HT_RETURN_IF_ERROR(status);
-  }
+  if (training) HT_RETURN_IF_ERROR(AddAutomaticScaler(graph));
   auto traced = std::make_unique<ir::Graph>(name);
   internal::Trace trace(traced.get(), &store, &info, training, graph.config.seed);
   ir::Builder& builder = trace.builder();
@@ -97,13 +121,12 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
     builder.Fail(FailedPrecondition(optimizers[0].name, ": build() called no backward(); expected ",
                                     "loss.backward(), or eval() to run without training"));
   }
-  if (training && trace.has_backward()) {
-    if (optimizers.empty()) NoteUnreadBackward(*traced);
-    EmitScalers(graph.config, builder);
-    EmitOptimizers(graph.config, builder);
-  }
+  const bool trains = training && trace.has_backward();
+  if (trains || trace.reads_scale()) EmitScalers(graph.config, builder);
+  if (trains && optimizers.empty()) NoteUnreadBackward(*traced);
+  if (trains) EmitOptimizers(graph.config, builder);
   HT_RETURN_IF_ERROR(builder.status());
-  return traced;
+  return internal::InCanonicalOrder(*traced);
 }
 
 void Graph::Impl::EmitScalers(const GraphConfig& config, ir::Builder& builder) {
@@ -187,9 +210,11 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
     Graph& graph, absl::Span<const Tensor> in) {
   auto step = std::make_unique<CompiledStep>();
   step->training = training;
+  step->config = graph.config;
   for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
   HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced, Trace(graph, in, &step->num_outputs));
   const bool has_optimizers = traced->outputs().size() > step->num_outputs;
+  const bool lowers = passes::FindAmpMarker(*traced) != nullptr;
   step->traced = traced->Clone();
 
   runtime::CompileOptions options;
@@ -201,10 +226,13 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   }
   std::vector<std::string> pass_notes;
   options.notes = &pass_notes;
+  std::map<std::string, std::string> unmatched_entries;
+  options.unmatched_entries = &unmatched_entries;
   HT_ASSIGN_OR_RETURN(step->executable, runtime::Compile(std::move(traced), options, store, arena));
 
   if (!options.dump_dir.empty()) step->dump_dir = options.dump_dir + "/" + options.dump_name;
   for (std::string& note : pass_notes) AddNote(NoteKind::kPass, std::move(note));
+  if (lowers) NoteEntries(graph.config.amp_policy(), unmatched_entries);
 
   step->in.resize(in.size());
   step->out.resize(step->executable->output_types().size());
@@ -227,6 +255,34 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
                  ir::Print(step->executable->graph()).c_str());
   }
   return step;
+}
+
+void Graph::Impl::NoteStuckScalers() {
+  constexpr int64_t kStuckSkips = 5;
+  const auto applied = [](const OptimizerEntry& o) { return o.last.applied; };
+  if (std::all_of(optimizers.begin(), optimizers.end(), applied)) return;
+  for (ScalerEntry& entry : scalers) {
+    if (entry.consecutive_skips == nullptr || entry.stuck_is_noted) continue;
+    const amp::GradScalerOptions& options = entry.scaler.options();
+    const int64_t skips = *entry.consecutive_skips->value().data<int64_t>();
+    const float scale = *entry.scale->value().data<float>();
+    const bool is_stuck = !options.dynamic || scale <= static_cast<float>(options.min_scale);
+    if (!is_stuck || skips == 0) {
+      entry.stuck_since = -1;
+    } else if (entry.stuck_since < 0 || skips < entry.stuck_since) {
+      entry.stuck_since = skips;
+    }
+    if (entry.stuck_since < 0 || skips < entry.stuck_since + kStuckSkips) continue;
+    entry.stuck_is_noted = true;
+    AddNote(NoteKind::kStuckScaler,
+            Concat(entry.name, ": ", skips, " steps in a row were skipped, the last ",
+                   skips - entry.stuck_since, " at scale ", scale, ", which does not fall: ",
+                   options.dynamic ? Concat("min_scale = ", options.min_scale)
+                                   : std::string("dynamic = false"),
+                   "; gradients that are finite at a lower scale need a lower ",
+                   options.dynamic ? "min_scale" : "init_scale",
+                   "; first non-finite gradient: ", FirstNonFinite()));
+  }
 }
 
 absl::Status Graph::Impl::CheckSkips() const {

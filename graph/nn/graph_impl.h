@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,10 @@ struct ScalerEntry {
   bool automatic = false;  // made for f16 because the user set none
   // Looked up once: read after every step. Null if disabled.
   std::shared_ptr<runtime::VariableStorage> consecutive_skips = nullptr;
+  std::shared_ptr<runtime::VariableStorage> scale = nullptr;
+  // consecutive_skips when the scale was first seen where backing off ends; -1: it is not there.
+  int64_t stuck_since = -1;
+  bool stuck_is_noted = false;
 };
 
 // What an optimizer keeps for a parameter, while names are bound anew.
@@ -66,6 +71,7 @@ struct Addition {
 // One compiled signature.
 struct CompiledStep {
   std::vector<ir::ValueType> inputs;
+  StepConfig config;
   bool training = true;
   std::unique_ptr<ir::Graph> traced;
   std::unique_ptr<runtime::Executable> executable;
@@ -105,6 +111,9 @@ struct Graph::Impl {
   Notes notes;
   // Calls that dropped a compiled step for a new one, less those that found theirs.
   int compiled_anew = 0;
+  // Of amp policies: entries that a compilation matched, and the notes on those that none has.
+  std::set<std::string> matched_entries;
+  std::map<std::string, std::string> entry_notes;
   // The step whose outputs may still be under way; null: none.
   CompiledStep* under_way = nullptr;
   absl::Status late_error;  // of a step whose call had returned; for the next call to tell
@@ -159,9 +168,15 @@ struct Graph::Impl {
   // One call of build(). Null if it tied parameters, so that what it traced has old names.
   absl::StatusOr<std::unique_ptr<ir::Graph>> TraceOnce(Graph& graph, absl::Span<const Tensor> in,
                                                        size_t* num_outputs);
+  // Gives a graph that lowers to f16 a scaler if it has none: f16 gradients vanish without one. A
+  // pass drops it where nothing is f16.
+  absl::Status AddAutomaticScaler(Graph& graph);
   // The low dtype to compile for; nullopt: none, f32 throughout.
   absl::StatusOr<std::optional<DType>> LowType(const GraphConfig& config);
   void AddNote(NoteKind kind, std::string text);
+  // Notes on entries of the policy that matched nothing in the step just compiled, and in none
+  // before; a note on one that matched something now is taken back.
+  void NoteEntries(const amp::Policy& policy, const std::map<std::string, std::string>& unmatched);
   // Of a traced graph and of a compiled step: what works and yet is hardly meant.
   void NoteUnreadBackward(const ir::Graph& traced);
   void NoteSurprises(const CompiledStep& step);
@@ -189,6 +204,9 @@ struct Graph::Impl {
   // Variables and inputs, as files that halftone_run reads.
   absl::Status DumpState(Graph& graph, const CompiledStep& step);
   absl::Status CheckSkips() const;
+  // A note, once, on a scaler that keeps skipping at a scale that cannot fall. Reads no state but
+  // after a skipped step; to be called when the step is done.
+  void NoteStuckScalers();
   // Name of the first parameter with a non-finite gradient in the last training step.
   std::string FirstNonFinite() const;
 };

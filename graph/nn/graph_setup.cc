@@ -117,6 +117,7 @@ OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc)
                     {ir::Initializer::Kind::kConstant, optimizer.lr(group), 0}},
                    loc);
   }
+  impl.info.optimizers.push_back(name);
   impl.BindState({optim::AppliedStepsVariable(name),
                   ir::ValueType{DType::kI64, Shape{}},
                   ir::VariableKind::kOptimizer,
@@ -141,11 +142,21 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler, Loc loc) {
       impl.BindState(variable, loc, values.at(variable.name));
     }
     impl.scalers.back().consecutive_skips = impl.store.Find(name + ".consecutive_skips");
+    impl.scalers.back().scale = impl.store.Find(name + ".scale");
   }
   return ScalerHandle(this, name);
 }
 
-ScalerHandle Graph::grad_scaler() { return ScalerHandle(this, impl_->info.default_scaler); }
+ScalerHandle Graph::grad_scaler() { return ScalerHandle(this, ""); }
+
+absl::Status Graph::Impl::AddAutomaticScaler(Graph& graph) {
+  if (!scalers.empty() || !graph.config.amp_enabled()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(graph.config));
+  if (low != DType::kF16) return absl::OkStatus();
+  graph.set_grad_scaler(amp::GradScaler());
+  scalers.back().automatic = true;
+  return status;
+}
 
 ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler, Loc loc) {
   if (!impl_->info.default_scaler.empty()) {

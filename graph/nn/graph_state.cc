@@ -244,22 +244,33 @@ bool OptimizerHandle::last_step_skipped() const {
   return entry != nullptr && !entry->last.applied;
 }
 
+const std::string& ScalerHandle::name() const {
+  return graph_ != nullptr && name_.empty() ? graph_->impl_->info.default_scaler : name_;
+}
+
+absl::Status ScalerHandle::Find(const char* what) const {
+  if (graph_ == nullptr) return FailedPrecondition(what, ": the handle belongs to no graph");
+  HT_RETURN_IF_ERROR(graph_->impl_->AddAutomaticScaler(*graph_));
+  if (graph_->impl_->FindScaler(name()) != nullptr) return absl::OkStatus();
+  return FailedPrecondition(what, ": graph @", graph_->name(),
+                            " has no grad scaler; expected set_grad_scaler");
+}
+
 double ScalerHandle::scale() const {
-  return graph_ == nullptr ? 1 : graph_->impl_->StateScalar(name_ + ".scale", 1);
+  return graph_ == nullptr ? 1 : graph_->impl_->StateScalar(name() + ".scale", 1);
 }
 
 absl::Status ScalerHandle::set_scale(double scale) {
-  if (!(scale > 0) || !std::isfinite(static_cast<float>(scale)) || static_cast<float>(scale) == 0) {
-    return InvalidArgument("set_scale: scale = ", scale,
-                           "; expected a number > 0 that is finite in f32");
+  if (!amp::IsLossScale(scale)) {
+    return InvalidArgument("set_scale: scale = ", scale, "; expected ", amp::kLossScaleRange);
   }
-  if (graph_ == nullptr) return FailedPrecondition("set_scale: the handle belongs to no graph");
-  return graph_->impl_->SetStateScalar(name_ + ".scale", scale);
+  HT_RETURN_IF_ERROR(Find("set_scale"));
+  return graph_->impl_->SetStateScalar(name() + ".scale", scale);
 }
 
 int64_t ScalerHandle::Counter(const char* what) const {
   if (graph_ == nullptr) return 0;
-  return static_cast<int64_t>(graph_->impl_->StateScalar(Concat(name_, ".", what), 0));
+  return static_cast<int64_t>(graph_->impl_->StateScalar(Concat(name(), ".", what), 0));
 }
 
 int64_t ScalerHandle::growth_tracker() const { return Counter("growth_tracker"); }
@@ -268,27 +279,24 @@ int64_t ScalerHandle::skipped_count() const { return Counter("skipped_steps"); }
 int64_t ScalerHandle::consecutive_skips() const { return Counter("consecutive_skips"); }
 
 absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
-  ScalerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindScaler(name_);
-  if (entry == nullptr) return FailedPrecondition("state_dict: the handle belongs to no graph");
-  amp::GradScaler scaler = entry->scaler;
+  HT_RETURN_IF_ERROR(Find("state_dict"));
+  amp::GradScaler scaler = graph_->impl_->FindScaler(name())->scaler;
   if (scaler.is_enabled()) {
-    std::map<std::string, Tensor> values = scaler.StateTensors(name_);
+    std::map<std::string, Tensor> values = scaler.StateTensors(name());
     for (auto& [variable, value] : values) {
       const std::shared_ptr<runtime::VariableStorage> storage = graph_->impl_->store.Find(variable);
       if (storage != nullptr && storage->materialised()) value = storage->value();
     }
-    HT_RETURN_IF_ERROR(scaler.SetStateTensors(name_, values));
+    HT_RETURN_IF_ERROR(scaler.SetStateTensors(name(), values));
   }
   return scaler.state_dict();
 }
 
 absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
-  ScalerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindScaler(name_);
-  if (entry == nullptr) {
-    return FailedPrecondition("load_state_dict: the handle belongs to no graph");
-  }
+  HT_RETURN_IF_ERROR(Find("load_state_dict"));
+  ScalerEntry* entry = graph_->impl_->FindScaler(name());
   HT_RETURN_IF_ERROR(entry->scaler.load_state_dict(state));
-  for (const auto& [variable, value] : entry->scaler.StateTensors(name_)) {
+  for (const auto& [variable, value] : entry->scaler.StateTensors(name())) {
     if (const auto storage = graph_->impl_->store.Find(variable)) {
       HT_RETURN_IF_ERROR(storage->Assign(value));
     }

@@ -40,6 +40,8 @@ class OptimizerHandle {
  public:
   OptimizerHandle() = default;
   const std::string& name() const { return name_; }
+  // So that a handle can be given where an optimizer is named: {.optimizers = {o}}.
+  operator std::string() const { return name_; }  // NOLINT: converts by design
 
   // Parameter groups in the order in which the optimizer was given them; one if it was given none.
   size_t num_groups() const;
@@ -66,16 +68,21 @@ class OptimizerHandle {
   std::string name_;
 };
 
-// One grad scaler of a graph, from set_grad_scaler or add_scaler. Valid as long as the graph.
+// One grad scaler of a graph, from set_grad_scaler, add_scaler or grad_scaler. Valid as long as the
+// graph. A handle from grad_scaler() is on the graph's own scaler, whenever that is made.
 class ScalerHandle {
  public:
   ScalerHandle() = default;
-  const std::string& name() const { return name_; }
+  // Empty while the graph has no scaler of its own.
+  const std::string& name() const;
   // So that a handle can be given where a scaler is named: {.scaler = s}.
-  operator std::string() const { return name_; }  // NOLINT: converts by design
+  operator std::string() const { return name(); }  // NOLINT: converts by design
 
+  // 1 while there is no scaler.
   double scale() const;
-  // Keeps growth tracker and counters. Errors: InvalidArgument unless finite and > 0 in f32.
+  // Keeps growth tracker and counters. Of a graph that lowers to f16 and has no scaler yet, it
+  // makes the automatic one. Errors: InvalidArgument unless finite and > 0 in f32, and its inverse
+  // too; FailedPrecondition where there is no scaler.
   absl::Status set_scale(double scale);
   int64_t growth_tracker() const;
   int64_t total_steps() const;
@@ -84,21 +91,27 @@ class ScalerHandle {
 
   // Options and state with PyTorch's keys, see amp::GradScaler.
   absl::StatusOr<amp::StateDict> state_dict() const;
-  // Restores both, also before the first call. Later calls compile anew. Errors: InvalidArgument
-  // for a missing or unknown key or a value out of range; nothing has changed then.
+  // Restores both, also before the first call, where it makes the automatic scaler as set_scale
+  // does. Later calls compile anew. Errors: InvalidArgument for a missing or unknown key or a value
+  // out of range; nothing has changed then.
   absl::Status load_state_dict(const amp::StateDict& state);
 
  private:
   friend class Graph;
   int64_t Counter(const char* what) const;
+  // Makes the automatic scaler where it is due. Errors: FailedPrecondition where there is none.
+  absl::Status Find(const char* what) const;
   ScalerHandle(Graph* graph, std::string name) : graph_(graph), name_(std::move(name)) {}
   Graph* graph_ = nullptr;
-  std::string name_;
+  std::string name_;  // empty: the graph's own
 };
 
 // For Value::backward.
 struct BackwardOptions {
-  std::string scaler;  // name or handle of a grad scaler; empty: the graph's own, if it has one
+  // Name or handle of a grad scaler; empty: the graph's own, if it has one.
+  std::string scaler = {};
+  // Names or handles of the optimizers whose parameters get this loss's gradients; none: all.
+  std::vector<std::string> optimizers = {};
 };
 
 }  // namespace halftone::nn

@@ -25,6 +25,7 @@ ir::SourceLocation ToSourceLocation(const Loc& loc);
 struct GraphInfo {
   std::map<const Module*, std::string> module_paths;  // "encoder/fc1"
   std::vector<std::string> scalers;
+  std::vector<std::string> optimizers;
   std::string default_scaler;  // of every backward() that names none; may be empty
 };
 
@@ -75,6 +76,9 @@ class Trace {
 
   bool has_backward() const { return has_backward_; }
   void note_backward() { has_backward_ = true; }
+  // Whether something beside backward() needs the graph's scalers.
+  bool reads_scale() const { return reads_scale_; }
+  void note_reads_scale() { reads_scale_ = true; }
   uint64_t number() const { return number_; }
 
  private:
@@ -95,6 +99,7 @@ class Trace {
   uint64_t number_;
   Trace* outer_;
   bool has_backward_ = false;
+  bool reads_scale_ = false;
   std::function<ir::SourceLocation()> locate_;  // empty: what At is told
   std::vector<Frame> frames_;
   std::map<const runtime::VariableStorage*, ir::Expr> values_;

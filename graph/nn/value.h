@@ -49,8 +49,11 @@ class Value {
   DType dtype() const;
 
   // Asks for the gradients of this scalar with respect to the parameters of every optimizer of the
-  // graph. Several calls add up. In evaluation mode it does nothing.
-  // Errors (of the trace): the value is not a floating-point scalar.
+  // graph, or of those that the options name. Several calls add up, whatever scaler each has: every
+  // gradient is divided by its own scale, and the step is skipped if one of them is not finite.
+  // In evaluation mode it does nothing.
+  // Errors (of the trace): the value is not a floating-point scalar; a scaler or an optimizer that
+  // the graph does not have.
   void backward(Loc loc = Loc::current()) const;
   void backward(const BackwardOptions& options, Loc loc = Loc::current()) const;
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "halftone/tests/nn/fn_graph.h"
 
@@ -270,6 +271,49 @@ TEST(Activations, GeluForms) {
   EXPECT_THAT(Eval1([](const Values& in) -> Values { return {log_softmax(in[0], -1)}; },
                     {F32({2}, {0, 0})}),
               ElementsAre(DoubleNear(-std::log(2.0), 5e-6), DoubleNear(-std::log(2.0), 5e-6)));
+}
+
+// The gradient of sum(f(x)), through gradients().
+std::vector<double> GradientOf(const std::function<Value(const Value&)>& f, const Tensor& x) {
+  return Eval1([&f](const Values& in) -> Values { return {gradients(sum(f(in[0])), {in[0]})[0]}; },
+               {x});
+}
+
+TEST(Where, F38ASideThatIsNotTakenHasAGradient) {
+  const auto capped = [](const Value& x) { return where(x > 80, 80, exp(x)); };
+  const std::vector<double> dx = GradientOf(capped, F32({2}, {1, 100}));
+  EXPECT_NEAR(dx.at(0), std::exp(1.0), 1e-6);
+  EXPECT_TRUE(std::isnan(dx.at(1))) << "0 * inf, as documented";
+}
+
+TEST(ApplyWhere, F38NeitherValuesNorGradientsLeak) {
+  const auto exp_of = [](const Value& v) { return exp(v); };
+  const auto capped = [&](const Value& x) { return apply_where(x <= 80, x, exp_of, 80); };
+  EXPECT_THAT(GradientOf(capped, F32({3}, {1, 100, 1e30})),
+              ElementsAre(DoubleNear(std::exp(1.0), 1e-6), 0, 0));
+  EXPECT_THAT(
+      Eval1([&](const Values& in) -> Values { return {capped(in[0])}; }, {F32({2}, {0, 100})}),
+      ElementsAre(1, 80));
+
+  const auto root = [](const Value& x) {
+    return apply_where(
+        x > 0, x, [](const Value& v) { return sqrt(v); }, 0);
+  };
+  EXPECT_THAT(GradientOf(root, F32({3}, {4, 0, -1})), ElementsAre(0.25, 0, 0));
+
+  const auto logarithm = [](const Value& x) {
+    return apply_where(
+        x > 0, x, [](const Value& v) { return log(v); }, -5);
+  };
+  EXPECT_THAT(GradientOf(logarithm, F32({3}, {0.5, 0, -1})), ElementsAre(2, 0, 0));
+
+  // 1 / (x - 1) is not finite at the default safe input.
+  const auto inverse = [](const Value& x) {
+    return apply_where(
+        x > 1, x, [](const Value& v) { return 1.0 / (v - 1); }, x, /*safe_input=*/2);
+  };
+  EXPECT_THAT(GradientOf(inverse, F32({3}, {3, 1, 0})), ElementsAre(-0.25, 1, 1))
+      << "otherwise may be a value, and has its gradient";
 }
 
 }  // namespace

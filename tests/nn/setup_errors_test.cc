@@ -200,6 +200,17 @@ TEST(HandleErrors, OfNoGraph) {
               "load_state_dict: the handle belongs to no graph");
 }
 
+TEST(HandleErrors, AGraphWithoutScaler) {
+  FnGraph graph;
+  ScalerHandle scaler = graph.grad_scaler();
+  EXPECT_EQ(scaler.name(), "");
+  EXPECT_EQ(scaler.scale(), 1);
+  ExpectError(scaler.set_scale(2), kPrecondition,
+              "set_scale: graph @graph has no grad scaler; expected set_grad_scaler");
+  ExpectError(scaler.state_dict().status(), kPrecondition,
+              "state_dict: graph @graph has no grad scaler; expected set_grad_scaler");
+}
+
 TEST(HandleErrors, ADisabledScalerHasNoState) {
   FnGraph graph;
   ScalerHandle scaler = graph.add_scaler(amp::GradScaler({.enabled = false}));

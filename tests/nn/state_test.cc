@@ -237,8 +237,11 @@ TEST(Scaler, SetScale) {
   Call(probe, {F32({1}, {1})});
   EXPECT_EQ(probe.scaler.scale(), 8);
   EXPECT_EQ(Message(probe.scaler.set_scale(0)),
-            "set_scale: scale = 0; expected a number > 0 that is finite in f32");
-  EXPECT_FALSE(probe.scaler.set_scale(1e39).ok());
+            "set_scale: scale = 0; expected a finite f32 > 0 whose inverse is finite");
+  for (const double bad : {-1.0, 1e39, 1e-40, double{kInf}, std::nan("")}) {
+    EXPECT_FALSE(probe.scaler.set_scale(bad).ok()) << bad;
+  }
+  EXPECT_EQ(probe.scaler.scale(), 8);
 }
 
 TEST(Scaler, TooManySkipsInARowAreAnError) {
