@@ -23,20 +23,25 @@ class Weak {
  public:
   Weak(Handle handle, const PythonGraph& graph) : Weak(std::move(handle), graph.alive()) {}
   Weak(Handle handle, std::weak_ptr<void> graph)
-      : handle_(std::move(handle)), graph_(std::move(graph)) {}
+      : handle_(std::move(handle)), name_(handle_.name()), graph_(std::move(graph)) {}
   // A handle on a part of this.
   template <typename Part>
   Weak<Part> With(Part part) const {
     return Weak<Part>(std::move(part), graph_);
   }
-  const std::string& name() const { return handle_.name(); }
+  // That of a graph's own scaler may come later than the handle.
+  const std::string& name() const { return graph_.expired() ? name_ : handle_.name(); }
   Handle& get() {
-    if (graph_.expired()) Raise(FailedPrecondition(name(), ": its graph no longer exists"));
+    if (graph_.expired()) {
+      Raise(FailedPrecondition(name_.empty() ? "grad_scaler()" : name_,
+                               ": its graph no longer exists"));
+    }
     return handle_;
   }
 
  private:
   Handle handle_;
+  std::string name_;
   std::weak_ptr<void> graph_;
 };
 using Metadata = std::map<std::string, std::string>;

@@ -84,6 +84,7 @@ void BindLosses(py::module_& m) {
           return nn::l1_loss(a, b, reduction);
         }),
         py::arg("a"), py::arg("b"), py::arg("reduction") = "mean");
+  m.def("detach", Traced(+[](const Value& x) { return nn::detach(x); }), py::arg("x"));
   m.def("gradients", Traced(+[](const Value& loss, const std::vector<Value>& wrt) {
           return nn::gradients(loss, wrt).vector();
         }),

@@ -66,6 +66,18 @@ void BindElementwise(py::module_& m) {
           return nn::where(condition, ToOperand(a), ToOperand(b));
         }),
         py::arg("condition"), py::arg("a"), py::arg("b"));
+  m.def("apply_where",
+        Traced(+[](const Value& condition, const Value& x, const py::function& f,
+                   const py::object& otherwise, double safe_input) {
+          const auto apply = [&f](const Value& v) {
+            const py::object y = f(v);
+            if (!py::isinstance<Value>(y)) RaiseTypeError("apply_where: f did not return a Value");
+            return py::cast<Value>(y);
+          };
+          return nn::apply_where(condition, x, apply, ToOperand(otherwise), safe_input);
+        }),
+        py::arg("condition"), py::arg("x"), py::arg("f"), py::arg("otherwise"),
+        py::arg("safe_input") = 1.0);
   m.def("masked_fill", Traced(+[](const Value& x, const Value& mask, double value) {
           return nn::masked_fill(x, mask, value);
         }),

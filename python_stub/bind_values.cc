@@ -120,6 +120,28 @@ void BindParameter(py::module_& nn, py::class_<nn::Parameter>& parameter) {
       "State that no optimizer touches");
 }
 
+// Of a scaler or an optimizer: the name itself, or that of a handle.
+std::string ToName(const py::handle& object) {
+  const py::object name = py::hasattr(object, "name") ? py::object(object.attr("name"))
+                                                      : py::reinterpret_borrow<py::object>(object);
+  if (!py::isinstance<py::str>(name)) {
+    RaiseTypeError(
+        "backward: a scaler or optimizer is neither a handle nor a name; expected what "
+        "add_optimizer or add_scaler gave");
+  }
+  return py::cast<std::string>(name);
+}
+
+// Of one, or of several.
+std::vector<std::string> ToNames(const py::object& object) {
+  if (!py::isinstance<py::iterable>(object) || py::isinstance<py::str>(object)) {
+    return {ToName(object)};
+  }
+  std::vector<std::string> names;
+  for (const py::handle item : object) names.push_back(ToName(item));
+  return names;
+}
+
 }  // namespace
 
 bool IsOperand(py::handle object) {
@@ -159,12 +181,19 @@ void BindValues(py::module_& nn) {
       .def_property_readonly("ndim", &nn::Value::rank)
       .def(
           "backward",
-          [](const nn::Value& v, const std::string& scaler) {
+          [](const nn::Value& v, const py::object& scaler, const py::object& optimizers) {
             RequireTrace();
-            v.backward(nn::BackwardOptions{scaler});
+            v.backward(nn::BackwardOptions{ToName(scaler), ToNames(optimizers)});
             RaiseTraceError();
           },
-          py::arg("scaler") = "")
+          py::arg("scaler") = "", py::arg("optimizers") = py::tuple())
+      .def("detach",
+           [](const nn::Value& v) {
+             RequireTrace();
+             const nn::Value y = nn::detach(v);
+             RaiseTraceError();
+             return y;
+           })
       .def("__repr__", [](const nn::Value& v) {
         return v.valid() ? Concat("Value(", Name(v.dtype()), v.shape(), ")")
                          : std::string("Value(of another call of build())");

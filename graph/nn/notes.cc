@@ -36,13 +36,18 @@ bool MayPrint() {
 void Notes::Add(NoteKind kind, std::string text, const std::string& graph, bool print) {
   const bool is_new = kinds_.insert(kind).second;
   const bool is_known = std::find(texts_.begin(), texts_.end(), text) != texts_.end();
-  const bool may_repeat = kind == NoteKind::kPass || kind == NoteKind::kUnusedParameters;
+  const bool may_repeat = kind == NoteKind::kPass || kind == NoteKind::kUnusedParameters ||
+                          kind == NoteKind::kStuckScaler;
   if (is_known || (!is_new && !may_repeat)) return;
   const bool is_first = kind != NoteKind::kPass && IsFirst(kind);
   if ((print || is_first) && MayPrint()) {
     std::fprintf(stderr, "halftone: note: graph @%s: %s\n", graph.c_str(), text.c_str());
   }
   texts_.push_back(std::move(text));
+}
+
+void Notes::Remove(const std::string& text) {
+  texts_.erase(std::remove(texts_.begin(), texts_.end(), text), texts_.end());
 }
 
 void Notes::ForgetPrinted() {

@@ -18,14 +18,17 @@ enum class NoteKind : uint8_t {
   kCompilesAnew,      // shapes that change at every call
   kMoreMemory,        // 16 bit on a CPU that takes more memory than f32
   kUnusedParameters,  // parameters of an optimizer that build() does not use
+  kStuckScaler,       // a scaler that keeps skipping at a scale that cannot fall
 };
 
 class Notes {
  public:
-  // One of a kind, but of kPass and kUnusedParameters one of a text. Printed where `print`, and the
-  // first of its kind in the process anyway, except those of kPass. Standard error is silent with
-  // HALFTONE_NOTES=0 in the environment. `graph`: whose note it is.
+  // One of a kind, but of kPass, kUnusedParameters and kStuckScaler one of a text. Printed where
+  // `print`, and the first of its kind in the process anyway, except those of kPass. Standard error
+  // is silent with HALFTONE_NOTES=0 in the environment. `graph`: whose note it is.
   void Add(NoteKind kind, std::string text, const std::string& graph, bool print);
+  // Takes a note of kPass back.
+  void Remove(const std::string& text);
   bool Has(NoteKind kind) const { return kinds_.count(kind) != 0; }
   const std::vector<std::string>& texts() const { return texts_; }
 
