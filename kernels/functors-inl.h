@@ -1,8 +1,13 @@
 // The formula of every elementwise op, once: on the CPU V is a Highway vector of f32, in device
 // code it is float or double. The including file provides V, M and the overload set Add Sub Mul Div
 // Neg Abs Min Max Sqrt Floor Lt Le Gt Ge Eq (the last five false for NaN), Splat (of a double),
-// Select, ExpV LogV TanhV CosV SigmoidV ErfV (simd_math-inl.h), and HT_FUNCTOR_INLINE. No Ne:
-// Highway 1.0.3 has NaN != NaN false. Included once per SIMD target.
+// Select, ExpV LogV TanhV CosV SinV SigmoidV ErfV NormalTailV ProductErrorV (simd_math-inl.h), kF32
+// and HT_FUNCTOR_INLINE. No Ne: Highway 1.0.3 has NaN != NaN false. Included once per SIMD target.
+//
+// gelu and silu keep their relative error below 0 too, down to where they underflow: no 1 + tanh or
+// 1 + erf, which cancel there. What decays like e^-q is scaled by e^(-q/2) twice, since e^-q is
+// subnormal, and short of digits, before the result is. Limits at -inf are -0: arguments are
+// clamped to where the exponential is 0, and 0 * inf does not occur.
 #if defined(HALFTONE_FUNCTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFTONE_FUNCTORS_INL_H_
 #undef HALFTONE_FUNCTORS_INL_H_
@@ -28,22 +33,88 @@ struct SigmoidF {
 struct TanhF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return TanhV(x); }
 };
+// x within [-bound, bound]; NaN stays NaN.
+HT_FUNCTOR_INLINE V Clamped(V x, double bound) {
+  return Select(Lt(x, Splat(-bound)), Splat(-bound), Select(Gt(x, Splat(bound)), Splat(bound), x));
+}
+
+// e^-(q + error), where q is rounded and `error` what that took away: in f32 a rounded q of 90
+// would cost 6 digits.
+HT_FUNCTOR_INLINE V ExpOfNegated(V q, V error) {
+  const V y = ExpV(Neg(q));
+  return Sub(y, Mul(y, Mul(error, Sub(Splat(1.0), Mul(Splat(0.5), error)))));
+}
+
+// x sigmoid(v) for v of the sign of x: c is x clamped, h = e^(-|v| / 2).
+HT_FUNCTOR_INLINE V Gated(V x, V c, V h) {
+  return Div(Select(Lt(x, Splat(0.0)), Mul(Mul(c, h), h), x), Add(Splat(1.0), Mul(h, h)));
+}
+// Its derivative; xdv = c dv/dx.
+HT_FUNCTOR_INLINE V GatedSlope(V x, V h, V xdv) {
+  const V one = Splat(1.0), s = Div(one, Add(one, Mul(h, h)));  // sigmoid(|v|)
+  const V below = Mul(Mul(h, s), Mul(h, Add(one, Mul(xdv, s))));
+  const V above = Mul(s, Add(one, Mul(xdv, Mul(Mul(h, h), s))));
+  return Select(Lt(x, Splat(0.0)), below, above);
+}
+
+// `slope`, but within 1/32 of its zero, where its terms cancel, the series d (a + b d + c d^2 +
+// e d^3) in the distance d from it. In f64 what is left of the terms is enough.
+HT_FUNCTOR_INLINE V AroundZero(V x, V slope, double zero, double a, double b, double c, double e) {
+  if (!kF32) return slope;
+  const double high = static_cast<float>(zero);
+  const V d = Sub(Sub(x, Splat(high)), Splat(zero - high));
+  V series = Add(Mul(Splat(e), d), Splat(c));
+  series = Add(Mul(series, d), Splat(b));
+  series = Mul(Add(Mul(series, d), Splat(a)), d);
+  return Select(Lt(Abs(d), Splat(1.0 / 32)), series, slope);
+}
+
+// Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
 struct SiluF {
-  HT_FUNCTOR_INLINE V operator()(V x) const { return Div(x, Add(Splat(1.0), ExpV(Neg(x)))); }
+  static constexpr double kBound = 2000;  // e^(-kBound / 2) is 0 in f64
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V c = Clamped(x, kBound);
+    return Gated(x, c, ExpV(Mul(Splat(-0.5), Abs(c))));
+  }
 };
 // x * Phi(x), Hendrycks and Gimpel, "Gaussian error linear units", arXiv:1606.08415.
 struct GeluErfF {
+  static constexpr double kBound = 60;  // e^(-kBound^2 / 4) is 0 in f64
+  // e^(-a^2 / 4) for a in [0, kBound].
+  static HT_FUNCTOR_INLINE V RootOfDensity(V a) {
+    const V b = Mul(a, Splat(0.5)), q = Mul(b, b);
+    return ExpOfNegated(q, ProductErrorV(b, b, q));
+  }
   HT_FUNCTOR_INLINE V operator()(V x) const {
-    const V cdf = Mul(Splat(0.5), Add(Splat(1.0), ErfV(Mul(x, Splat(0.70710678118654752)))));
-    return Mul(x, cdf);
+    const V c = Clamped(x, kBound), a = Abs(c), h = RootOfDensity(a);
+    const V tail = Mul(Mul(c, h), Mul(h, NormalTailV(a)));  // x Phi(-|x|)
+    return Select(Gt(x, Splat(0.0)), Sub(x, tail), tail);
   }
 };
-// Its tanh form, section 2 of the same paper: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+// Its tanh form, section 2 of the same paper: x/2 (1 + tanh(v/2)) = x sigmoid(v) with v = 2
+// sqrt(2/pi) (x + 0.044715 x^3).
 struct GeluTanhF {
-  static constexpr double kAlpha = 0.79788456080286536, kBeta = 0.044715;
+  static constexpr double kBound = 60;
+  static constexpr double kLinear = 1.5957691216057308, kCubic = 0.044715 * kLinear;
+  // e^(-v/2) for c in [-kBound, kBound]; square: c^2.
+  static HT_FUNCTOR_INLINE V RootOfGate(V c, V square) {
+    // v = c (kLinear + kCubic c^2), where each rounding leaves its error in `rest`.
+    constexpr double kHighLinear = static_cast<float>(kLinear);
+    constexpr double kHighCubic = static_cast<float>(kCubic);
+    const V a = Abs(c), cubic = Mul(Splat(kHighCubic), square);
+    V rest = Add(ProductErrorV(Splat(kHighCubic), square, cubic),
+                 Add(Mul(Splat(kCubic - kHighCubic), square),
+                     Mul(Splat(kCubic), ProductErrorV(c, c, square))));
+    const V factor = Add(cubic, Splat(kHighLinear));
+    rest =
+        Add(rest, Add(Sub(Splat(kHighLinear), Sub(factor, cubic)), Splat(kLinear - kHighLinear)));
+    const V v = Mul(factor, a);
+    rest = Add(ProductErrorV(factor, a, v), Mul(rest, a));
+    return ExpOfNegated(Mul(Splat(0.5), v), Mul(Splat(0.5), rest));
+  }
   HT_FUNCTOR_INLINE V operator()(V x) const {
-    const V inner = Mul(Splat(kAlpha), Mul(x, Add(Splat(1.0), Mul(Splat(kBeta), Mul(x, x)))));
-    return Mul(Mul(Splat(0.5), x), Add(Splat(1.0), TanhV(inner)));
+    const V c = Clamped(x, kBound);
+    return Gated(x, c, RootOfGate(c, Mul(c, c)));
   }
 };
 struct ExpF {
@@ -67,6 +138,9 @@ struct FloorF {
 struct CosF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return CosV(x); }
 };
+struct SinF {
+  HT_FUNCTOR_INLINE V operator()(V x) const { return SinV(x); }
+};
 struct ErfF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return ErfV(x); }
 };
@@ -88,31 +162,29 @@ struct TanhGradF {
 };
 struct SiluGradF {
   HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
-    const V s = SigmoidV(x);
-    return Mul(dy, Mul(s, Add(Splat(1.0), Mul(x, Sub(Splat(1.0), s)))));
+    const V c = Clamped(x, SiluF::kBound), h = ExpV(Mul(Splat(-0.5), Abs(c)));
+    return Mul(dy, AroundZero(x, GatedSlope(x, h, c), -1.2784645427610738, 0.21781170571982,
+                              0.14664879699694695, 0.018874814223782312, -0.015222655223188032));
   }
 };
 // Phi(x) + x phi(x).
 struct GeluErfGradF {
   HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
-    const V cdf = Mul(Splat(0.5), Add(Splat(1.0), ErfV(Mul(x, Splat(0.70710678118654752)))));
-    const V pdf = Mul(Splat(0.39894228040143268), ExpV(Mul(Splat(-0.5), Mul(x, x))));
-    // x * pdf is inf * 0 at infinity, where the limit is 0.
-    const V tail = Select(Eq(pdf, Splat(0.0)), Splat(0.0), Mul(x, pdf));
-    return Mul(dy, Add(cdf, tail));
+    const V c = Clamped(x, GeluErfF::kBound), a = Abs(c), h = GeluErfF::RootOfDensity(a);
+    // Phi(-|x|) - |x| phi(x), with phi(x) = h^2 / sqrt(2 pi).
+    const V tail = Mul(h, Mul(h, Sub(NormalTailV(a), Mul(a, Splat(0.39894228040143268)))));
+    const V slope = Select(Gt(x, Splat(0.0)), Sub(Splat(1.0), tail), tail);
+    return Mul(dy, AroundZero(x, slope, -0.7517915246935645, 0.4314939923140469, 0.388284982990552,
+                              -0.018199676398671087, -0.1140082332972217));
   }
 };
 struct GeluTanhGradF {
   HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
-    const V square = Mul(x, x);
-    const V inner = Mul(Splat(GeluTanhF::kAlpha),
-                        Mul(x, Add(Splat(1.0), Mul(Splat(GeluTanhF::kBeta), square))));
-    const V t = TanhV(inner);
-    const V slope =
-        Mul(Splat(GeluTanhF::kAlpha), Add(Splat(1.0), Mul(Splat(3.0 * GeluTanhF::kBeta), square)));
-    const V sech2 = Sub(Splat(1.0), Mul(t, t));
-    const V tail = Select(Eq(sech2, Splat(0.0)), Splat(0.0), Mul(Mul(x, sech2), slope));
-    return Mul(dy, Mul(Splat(0.5), Add(Add(Splat(1.0), t), tail)));
+    const V c = Clamped(x, GeluTanhF::kBound), square = Mul(c, c);
+    const V xdv = Mul(c, Add(Splat(GeluTanhF::kLinear), Mul(Splat(3 * GeluTanhF::kCubic), square)));
+    const V slope = GatedSlope(x, GeluTanhF::RootOfGate(c, square), xdv);
+    return Mul(dy, AroundZero(x, slope, -0.7524614220710163, 0.4304000910248585,
+                              0.38751844613578895, -0.01578285352184803, -0.11394448308095899));
   }
 };
 

@@ -39,6 +39,7 @@ void BindElementwise(py::module_& m) {
   unary("abs", Unary<nn::abs>);
   unary("floor", Unary<nn::floor>);
   unary("cos", Unary<nn::cos>);
+  unary("sin", Unary<nn::sin>);
   unary("logical_not", Unary<nn::logical_not>);
   unary("isfinite", Unary<nn::isfinite>);
   const auto binary = [&m](const char* name, Value (*f)(const py::object&, const py::object&)) {

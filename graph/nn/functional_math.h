@@ -37,6 +37,10 @@ inline Value floor(const Value& x, Loc loc = Loc::current()) {
 inline Value cos(const Value& x, Loc loc = Loc::current()) {
   return internal::Op("cos", {x}, {}, loc);
 }
+// Sine of x in radians.
+inline Value sin(const Value& x, Loc loc = Loc::current()) {
+  return internal::Op("sin", {x}, {}, loc);
+}
 
 // a + b.
 inline Value add(Located a, Located b) { return internal::Operator("add", a, b, a.loc()); }

@@ -18,6 +18,7 @@ ir::Expr Exp(ir::Expr x) { return Apply("exp", {x}); }
 ir::Expr Log(ir::Expr x) { return Apply("log", {x}); }
 ir::Expr Abs(ir::Expr x) { return Apply("abs", {x}); }
 ir::Expr Cos(ir::Expr x) { return Apply("cos", {x}); }
+ir::Expr Sin(ir::Expr x) { return Apply("sin", {x}); }
 ir::Expr Erf(ir::Expr x) { return Apply("erf", {x}); }
 ir::Expr Tanh(ir::Expr x) { return Apply("tanh", {x}); }
 ir::Expr Sigmoid(ir::Expr x) { return Apply("sigmoid", {x}); }

@@ -10,6 +10,7 @@ ir::Expr Exp(ir::Expr x);
 ir::Expr Log(ir::Expr x);
 ir::Expr Abs(ir::Expr x);
 ir::Expr Cos(ir::Expr x);
+ir::Expr Sin(ir::Expr x);
 ir::Expr Erf(ir::Expr x);
 ir::Expr Tanh(ir::Expr x);
 ir::Expr Sigmoid(ir::Expr x);

@@ -1,4 +1,4 @@
-// exp log sqrt cos erf reciprocal neg abs floor: y = f(x), element by element.
+// exp log sqrt cos sin erf reciprocal neg abs floor: y = f(x), element by element.
 
 #include <cmath>
 #include <numbers>
@@ -54,10 +54,17 @@ void AddFunctions(ir::OpRegistry& r) {
   ir::OpRecord cos =
       UnaryOp("cos", ir::kFloats, "y = cos x, x in radians", "C standard: cos",
               Deny("a 16-bit argument above 2 pi has lost its phase"), kFunctionFlops);
-  // d/dx cos x = -sin x = cos(x + pi/2).
-  cos.gradient = [](GradContext& c) { c.set_dx(0, c.dy(0) * Cos(c.in(0) + std::numbers::pi / 2)); };
-  cos.gradient_ops = {"add", "cos", "mul"};
+  // Not by cos(x + pi/2): the sum would round the phase of a large x away.
+  cos.gradient = [](GradContext& c) { c.set_dx(0, -(c.dy(0) * Sin(c.in(0)))); };
+  cos.gradient_ops = {"sin", "mul", "neg"};
   AddOp(r, std::move(cos));
+
+  ir::OpRecord sin =
+      UnaryOp("sin", ir::kFloats, "y = sin x, x in radians", "C standard: sin",
+              Deny("a 16-bit argument above 2 pi has lost its phase"), kFunctionFlops);
+  sin.gradient = [](GradContext& c) { c.set_dx(0, c.dy(0) * Cos(c.in(0))); };
+  sin.gradient_ops = {"cos", "mul"};
+  AddOp(r, std::move(sin));
 
   ir::OpRecord erf = UnaryOp("erf", ir::kFloats, "y = 2/sqrt(pi) integral of e^(-t^2), t = 0..x",
                              "C standard: erf", InferAcc("bounded"), kFunctionFlops);

@@ -47,21 +47,14 @@ UnaryFn FindUnary(const char* formula, DType dtype) {
     UnaryFn (*of)(DType);
   };
   static constexpr Row kRows[] = {
-      {"relu", UnaryOf<ReluF>},
-      {"sigmoid", UnaryOf<SigmoidF>},
-      {"tanh", UnaryOf<TanhF>},
-      {"silu", UnaryOf<SiluF>},
-      {"gelu:none", UnaryOf<GeluErfF>},
-      {"gelu:tanh", UnaryOf<GeluTanhF>},
-      {"exp", UnaryOf<ExpF>},
-      {"log", UnaryOf<LogF>},
-      {"sqrt", UnaryOf<SqrtF>},
-      {"neg", UnaryOf<NegF>},
-      {"abs", UnaryOf<AbsF>},
-      {"floor", UnaryOf<FloorF>},
-      {"cos", UnaryOf<CosF>},
-      {"erf", UnaryOf<ErfF>},
-      {"reciprocal", UnaryOf<ReciprocalF>},
+      {"relu", UnaryOf<ReluF>},         {"sigmoid", UnaryOf<SigmoidF>},
+      {"tanh", UnaryOf<TanhF>},         {"silu", UnaryOf<SiluF>},
+      {"gelu:none", UnaryOf<GeluErfF>}, {"gelu:tanh", UnaryOf<GeluTanhF>},
+      {"exp", UnaryOf<ExpF>},           {"log", UnaryOf<LogF>},
+      {"sqrt", UnaryOf<SqrtF>},         {"neg", UnaryOf<NegF>},
+      {"abs", UnaryOf<AbsF>},           {"floor", UnaryOf<FloorF>},
+      {"cos", UnaryOf<CosF>},           {"sin", UnaryOf<SinF>},
+      {"erf", UnaryOf<ErfF>},           {"reciprocal", UnaryOf<ReciprocalF>},
   };
   for (const Row& row : kRows) {
     if (std::strcmp(row.formula, formula) == 0) return row.of(dtype);
@@ -148,7 +141,7 @@ class UnaryGradKernel : public Kernel {
 
 void Register_cpu_hwy_unary(KernelRegistry& r) {
   for (const char* op : {"relu", "sigmoid", "tanh", "silu", "gelu", "exp", "log", "sqrt", "neg",
-                         "abs", "floor", "cos", "erf", "reciprocal"}) {
+                         "abs", "floor", "cos", "sin", "erf", "reciprocal"}) {
     AddSimdCandidate<UnaryKernel>(r, op, SameLayouts);
   }
   for (const char* op : {"relu_grad", "sigmoid_grad", "tanh_grad", "silu_grad", "gelu_grad"}) {

@@ -29,6 +29,7 @@ constexpr FormulaRow kRows[] = {
     {"abs", Formula::kAbs},
     {"floor", Formula::kFloor},
     {"cos", Formula::kCos},
+    {"sin", Formula::kSin},
     {"erf", Formula::kErf},
     {"reciprocal", Formula::kReciprocal},
     {"isfinite", Formula::kIsFinite},
@@ -116,8 +117,9 @@ class ElementwiseKernel : public CudaKernel {
 }  // namespace
 
 void Register_cuda_elementwise(KernelRegistry& r) {
-  for (const char* op : {"relu", "sigmoid", "tanh", "silu", "gelu", "exp", "log", "sqrt", "neg",
-                         "abs", "floor", "cos", "erf", "reciprocal", "isfinite", "logical_not"}) {
+  for (const char* op :
+       {"relu", "sigmoid", "tanh", "silu", "gelu", "exp", "log", "sqrt", "neg", "abs", "floor",
+        "cos", "sin", "erf", "reciprocal", "isfinite", "logical_not"}) {
     AddCudaKernel<ElementwiseKernel<1>>(r, op, ir::kAnyDType);
   }
   for (const char* op :

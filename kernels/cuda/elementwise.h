@@ -25,6 +25,7 @@ enum class Formula : uint8_t {
   kAbs,
   kFloor,
   kCos,
+  kSin,
   kErf,
   kReciprocal,
   kIsFinite,

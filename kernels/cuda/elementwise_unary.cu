@@ -42,6 +42,8 @@ cudaError_t LaunchUnary(Formula formula, const MapParams<1>& params, cudaStream_
       return LaunchMap<f32::FloorF>(params, stream);
     case Formula::kCos:
       return LaunchMap<f32::CosF>(params, stream);
+    case Formula::kSin:
+      return LaunchMap<f32::SinF>(params, stream);
     case Formula::kErf:
       return LaunchMap<f32::ErfF>(params, stream);
     case Formula::kReciprocal:

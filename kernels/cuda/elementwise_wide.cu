@@ -58,6 +58,8 @@ struct F64Arithmetic {
         return f64::FloorF()(x);
       case Formula::kCos:
         return f64::CosF()(x);
+      case Formula::kSin:
+        return f64::SinF()(x);
       case Formula::kErf:
         return f64::ErfF()(x);
       case Formula::kReciprocal:

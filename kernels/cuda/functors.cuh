@@ -55,6 +55,8 @@ __device__ __forceinline__ float LogV(float x) { return logf(x); }
 __device__ __forceinline__ float TanhV(float x) { return tanhf(x); }
 __device__ __forceinline__ float ErfV(float x) { return erff(x); }
 __device__ __forceinline__ float SigmoidV(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ __forceinline__ float NormalTailV(float a) { return 0.5f * erfcxf(a * 0.707106781f); }
+__device__ __forceinline__ float ProductErrorV(float a, float b, float p) { return fmaf(a, b, -p); }
 __device__ __forceinline__ double Abs(double x) { return fabs(x); }
 __device__ __forceinline__ double Sqrt(double x) { return sqrt(x); }
 __device__ __forceinline__ double Floor(double x) { return floor(x); }
@@ -63,19 +65,27 @@ __device__ __forceinline__ double LogV(double x) { return log(x); }
 __device__ __forceinline__ double TanhV(double x) { return tanh(x); }
 __device__ __forceinline__ double ErfV(double x) { return erf(x); }
 __device__ __forceinline__ double SigmoidV(double x) { return 1.0 / (1.0 + exp(-x)); }
+__device__ __forceinline__ double NormalTailV(double a) {
+  return 0.5 * erfcx(a * 0.70710678118654752);
+}
+__device__ __forceinline__ double ProductErrorV(double a, double b, double p) {
+  return fma(a, b, -p);
+}
 
 namespace f32 {
 using V = float;
+constexpr bool kF32 = true;
 __device__ __forceinline__ V Splat(double c) { return static_cast<V>(c); }
 }  // namespace f32
 namespace f64 {
 using V = double;
+constexpr bool kF32 = false;
 __device__ __forceinline__ V Splat(double c) { return c; }
 }  // namespace f64
 
 }  // namespace halftone::kernels::functors
 
-#include "halftone/kernels/cuda/cos.cuh"
+#include "halftone/kernels/cuda/angle.cuh"
 
 // What the header has from Highway on the CPU. It guards itself by comparing with
 // HWY_TARGET_TOGGLE, as headers do that are included once per target.

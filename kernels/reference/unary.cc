@@ -15,6 +15,7 @@ void Register_reference_unary(KernelRegistry& r) {
   AddReference1(r, "log", ir::kFloats, [](double x) { return std::log(x); });
   AddReference1(r, "sqrt", ir::kFloats, [](double x) { return std::sqrt(x); });
   AddReference1(r, "cos", ir::kFloats, [](double x) { return std::cos(x); });
+  AddReference1(r, "sin", ir::kFloats, [](double x) { return std::sin(x); });
   AddReference1(r, "erf", ir::kFloats, [](double x) { return std::erf(x); });
   AddReference1(r, "reciprocal", ir::kFloats, [](double x) { return 1 / x; });
   AddReference1(r, "floor", ir::kFloats, [](double x) { return std::floor(x); });

@@ -111,7 +111,7 @@ TEST(CudaElementwise, SpecialValuesGiveTheCpusBits) {
 TEST(CudaElementwise, FunctionsOfSpecialValues) {
   const auto [a, b] = SpecialPairs();
   for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
-    for (const char* op : {"sigmoid", "tanh", "silu", "exp", "log", "erf", "cos"}) {
+    for (const char* op : {"sigmoid", "tanh", "silu", "exp", "log", "erf", "cos", "sin"}) {
       ExpectReference(Case(op, "special", {Listed(Special())}), dtype);
     }
     for (const char* form : {"none", "tanh"}) {

@@ -40,6 +40,14 @@ T __ldg(const T* p) {
 
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+// e^(x^2) erfc(x), of long double's range and digits; beyond 100 the series' first terms are exact.
+inline double erfcx(double x) {
+  const long double wide = x;
+  if (x > 100)
+    return static_cast<double>((1 - 0.5L / (wide * wide)) / (wide * 1.7724538509055161L));
+  return static_cast<double>(std::exp(wide * wide) * std::erfc(wide));
+}
+inline float erfcxf(float x) { return static_cast<float>(erfcx(x)); }
 // Of the fast approximations the accurate value.
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
@@ -57,6 +65,7 @@ using std::isinf;
 using std::isnan;
 using std::max;
 using std::min;
+using std::signbit;
 
 // Half arithmetic that cuda_fp16.h keeps for the device. Rounded twice, to double and to half.
 inline __half __hfma(__half a, __half b, __half c) {

@@ -48,6 +48,8 @@ TEST(Literal, Functions) {
   EXPECT_THAT(Apply("log", {Vec({1, std::numbers::e, 0, -1})}), Is({0, 1, -kInf, kNaN}));
   EXPECT_THAT(Apply("sqrt", {Vec({0, 9, 2.25, -1})}), Is({0, 3, 1.5, kNaN}));
   EXPECT_THAT(Apply("cos", {Vec({0, std::numbers::pi, std::numbers::pi / 3})}), Is({1, -1, 0.5}));
+  EXPECT_THAT(Apply("sin", {Vec({0, std::numbers::pi / 2, std::numbers::pi / 6})}),
+              Is({0, 1, 0.5}));
   EXPECT_THAT(Apply("erf", {Vec({0, 1, -kInf})}), Is({0, 0.8427007929497149, -1}));
   EXPECT_THAT(Apply("reciprocal", {Vec({4, -0.5, kInf, 0})}), Is({0.25, -2, 0, kInf}));
   EXPECT_THAT(Apply("neg", {Vec({1, -2, 0})}), Is({-1, 2, 0}));

@@ -31,6 +31,7 @@ void AddCases_unary(std::vector<OpCase>& cases) {
   AddShapes(cases, "log", 0.01, 20);
   AddShapes(cases, "sqrt", 0.01, 20);
   AddShapes(cases, "cos", -8, 8);
+  AddShapes(cases, "sin", -8, 8);
   AddShapes(cases, "erf", -3, 3);
   AddShapes(cases, "reciprocal", 0.25, 8);
   AddShapes(cases, "neg", -2, 2);

@@ -22,8 +22,8 @@ const std::map<std::string, OpClass>& Classes() {
           "dropout",       "detach"}) {
       (*map)[op] = OpClass::kExact;
     }
-    for (const char* op : {"exp", "log", "cos", "erf", "pow", "sigmoid", "sigmoid_grad", "tanh",
-                           "tanh_grad", "silu", "silu_grad", "gelu", "gelu_grad"}) {
+    for (const char* op : {"exp", "log", "cos", "sin", "erf", "pow", "sigmoid", "sigmoid_grad",
+                           "tanh", "tanh_grad", "silu", "silu_grad", "gelu", "gelu_grad"}) {
       (*map)[op] = OpClass::kFunction;
     }
     for (const char* op :

@@ -1,5 +1,5 @@
-// cos for every argument. CUDA's own keeps an array on the stack for large ones, which the build
-// refuses.
+// cos and sin for every argument. CUDA's own keep an array on the stack for large ones, which the
+// build refuses.
 //
 // Source of the reduction: Payne, Hanek, "Radian reduction for trigonometric functions", ACM SIGNUM
 // 18, 1983; of the polynomials: FreeBSD msun, k_cos.c and k_sin.c (f64), Moshier, Cephes, sinf.c
@@ -104,23 +104,22 @@ __device__ inline ReducedAngle ReduceLarge(double x) {
   return {quadrant & 3, negative ? -rest : rest};
 }
 
-__device__ inline double CosV(double x) {
-  x = fabs(x);
-  if (!isfinite(x)) return x - x;
-  ReducedAngle angle;
-  if (x < 2147483648.0) {
-    const double n = rint(x * 0.63661977236758134);
-    // pi/2 in three parts.
-    double rest = fma(-n, 1.5707963267948966, x);
-    rest = fma(-n, 6.123233995736766e-17, rest);
-    rest = fma(-n, -1.4973849048591698e-33, rest);
-    angle = {static_cast<int>(static_cast<int64_t>(n) & 3), rest};
-  } else {
-    angle = ReduceLarge(x);
-  }
-  const double r = angle.rest, z = r * r;
+// x at least 0 and finite.
+__device__ inline ReducedAngle Reduce(double x) {
+  if (x >= 2147483648.0) return ReduceLarge(x);
+  const double n = rint(x * 0.63661977236758134);
+  // pi/2 in three parts.
+  double rest = fma(-n, 1.5707963267948966, x);
+  rest = fma(-n, 6.123233995736766e-17, rest);
+  rest = fma(-n, -1.4973849048591698e-33, rest);
+  return {static_cast<int>(static_cast<int64_t>(n) & 3), rest};
+}
+
+// cos(quadrant pi/2 + r).
+__device__ inline double CosOfReduced(int quadrant, double r) {
+  const double z = r * r;
   double y;
-  if (angle.quadrant % 2 == 0) {
+  if (quadrant % 2 == 0) {
     double p = -1.13596475577881948265e-11;
     p = p * z + 2.08757232129817482790e-09;
     p = p * z - 2.75573143513906633035e-07;
@@ -138,26 +137,29 @@ __device__ inline double CosV(double x) {
     p = p * z - 1.66666666666666324348e-01;
     y = r + z * r * p;
   }
-  return angle.quadrant == 1 || angle.quadrant == 2 ? -y : y;
+  return quadrant == 1 || quadrant == 2 ? -y : y;
 }
 
-__device__ inline float CosV(float x) {
-  x = fabsf(x);
-  if (!isfinite(x)) return x - x;
+// The same in f32.
+struct ReducedAngleF32 {
   int quadrant;
-  float r;
-  if (x < 100000.0f) {
-    const float n = rintf(x * 0.636619747f);
-    // pi/2 in three parts.
-    r = fmaf(-n, 1.57079601f, x);
-    r = fmaf(-n, 3.13916473e-07f, r);
-    r = fmaf(-n, 5.39030253e-15f, r);
-    quadrant = static_cast<int>(n) & 3;
-  } else {
+  float rest;
+};
+
+__device__ inline ReducedAngleF32 Reduce(float x) {
+  if (x >= 100000.0f) {
     const ReducedAngle angle = ReduceLarge(x);
-    quadrant = angle.quadrant;
-    r = static_cast<float>(angle.rest);
+    return {angle.quadrant, static_cast<float>(angle.rest)};
   }
+  const float n = rintf(x * 0.636619747f);
+  // pi/2 in three parts.
+  float rest = fmaf(-n, 1.57079601f, x);
+  rest = fmaf(-n, 3.13916473e-07f, rest);
+  rest = fmaf(-n, 5.39030253e-15f, rest);
+  return {static_cast<int>(n) & 3, rest};
+}
+
+__device__ inline float CosOfReduced(int quadrant, float r) {
   const float z = r * r;
   float y;
   if (quadrant % 2 == 0) {
@@ -168,6 +170,22 @@ __device__ inline float CosV(float x) {
     y = (p - 1.6666654611e-01f) * z * r + r;
   }
   return quadrant == 1 || quadrant == 2 ? -y : y;
+}
+
+template <typename V>
+__device__ __forceinline__ V CosV(V x) {
+  if (!isfinite(x)) return x - x;
+  const auto angle = Reduce(Abs(x));
+  return CosOfReduced(angle.quadrant, angle.rest);
+}
+
+// sin x = cos(x - pi/2), and odd: -0 stays -0.
+template <typename V>
+__device__ __forceinline__ V SinV(V x) {
+  if (!isfinite(x)) return x - x;
+  const auto angle = Reduce(Abs(x));
+  const V y = CosOfReduced((angle.quadrant + 3) % 4, angle.rest);
+  return signbit(x) ? -y : y;
 }
 
 }  // namespace halftone::kernels::functors
