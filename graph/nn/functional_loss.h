@@ -27,12 +27,13 @@ inline Value cross_entropy(const Value& logits, const Value& target,
                        {"reduction", options.reduction}},
                       loc);
 }
-// (a - b)^2. Shapes: a and b broadcast.
+// (a - b)^2. Shapes: a and b alike. They do not broadcast: [N,1] against [N] would silently be an
+// [N,N] of differences. Errors: "mse_loss: b is f32[4]; expected f32[4,1] (type of a)".
 inline Value mse_loss(const Value& a, const Value& b, const std::string& reduction = "mean",
                       Loc loc = Loc::current()) {
   return internal::Promoted("mse_loss", {a, b}, {{"reduction", reduction}}, loc);
 }
-// |a - b|. Shapes: a and b broadcast.
+// |a - b|. Shapes: a and b alike, as for mse_loss.
 inline Value l1_loss(const Value& a, const Value& b, const std::string& reduction = "mean",
                      Loc loc = Loc::current()) {
   return internal::Promoted("l1_loss", {a, b}, {{"reduction", reduction}}, loc);

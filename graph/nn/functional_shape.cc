@@ -21,10 +21,12 @@ Value reshape(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
   std::vector<int64_t> exact = shape;
   const auto open = std::find(exact.begin(), exact.end(), -1);
   if (open != exact.end()) {
-    int64_t known = 1;
-    for (int64_t extent : shape) known *= extent == -1 ? 1 : extent;
+    *open = 1;
+    // An invalid shape (a second -1, more elements than there may be) has no count.
+    const absl::StatusOr<Shape> known_shape = Shape::Make(exact);
+    const int64_t known = known_shape.ok() ? known_shape->num_elements() : 0;
     const int64_t count = x.shape().num_elements();
-    if (std::count(exact.begin(), exact.end(), -1) > 1 || known <= 0 || count % known != 0) {
+    if (known == 0 || count % known != 0) {
       return internal::Fail(
           loc, InvalidArgument("reshape: ", Name(x.dtype()), x.shape(), " to ", Extents(shape),
                                "; expected at most one -1 and ", count, " elements"));
@@ -35,17 +37,17 @@ Value reshape(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
 }
 
 Value flatten(const Value& x, int64_t first, int64_t last, Loc loc) {
-  const int64_t from = internal::Axis("flatten", x, first, loc);
-  const int64_t to = internal::Axis("flatten", x, last, loc);
-  if (!x.valid()) return x;
-  if (from > to) {
+  const std::optional<int64_t> from = internal::FindAxis("flatten", x, first, loc);
+  const std::optional<int64_t> to = internal::FindAxis("flatten", x, last, loc);
+  if (!from || !to) return {};
+  if (*from > *to) {
     return internal::Fail(loc, InvalidArgument("flatten: first axis ", first, " lies after last ",
                                                last, " of ", Name(x.dtype()), x.shape()));
   }
   std::vector<int64_t> shape;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
     const int64_t extent = x.shape()[static_cast<int>(axis)];
-    if (axis > from && axis <= to) {
+    if (axis > *from && axis <= *to) {
       shape.back() *= extent;
     } else {
       shape.push_back(extent);
@@ -64,44 +66,46 @@ Value unsqueeze(const Value& x, int64_t axis, Loc loc) {
 }
 
 Value squeeze(const Value& x, int64_t axis, Loc loc) {
-  const int64_t at = internal::Axis("squeeze", x, axis, loc);
-  if (!x.valid()) return x;
-  if (x.rank() == 0 || x.shape()[static_cast<int>(at)] != 1) {
+  const std::optional<int64_t> at = internal::FindAxis("squeeze", x, axis, loc);
+  if (!at) return {};
+  if (x.shape()[static_cast<int>(*at)] != 1) {
     return internal::Fail(loc, InvalidArgument("squeeze: axis ", axis, " of ", Name(x.dtype()),
                                                x.shape(), " has not extent 1"));
   }
   std::vector<int64_t> shape(x.shape().dims().begin(), x.shape().dims().end());
-  shape.erase(shape.begin() + at);
+  shape.erase(shape.begin() + *at);
   return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
 }
 
 Value transpose(const Value& x, int64_t axis0, int64_t axis1, Loc loc) {
-  const int64_t a = internal::Axis("transpose", x, axis0, loc);
-  const int64_t b = internal::Axis("transpose", x, axis1, loc);
-  if (!x.valid()) return x;
+  const auto is_any = [](int64_t axis) { return axis == 0 || axis == -1; };
+  if (x.valid() && x.rank() == 0 && is_any(axis0) && is_any(axis1)) return x;
+  const std::optional<int64_t> a = internal::FindAxis("transpose", x, axis0, loc);
+  const std::optional<int64_t> b = internal::FindAxis("transpose", x, axis1, loc);
+  if (!a || !b) return {};
   std::vector<int64_t> perm(static_cast<size_t>(x.rank()));
   std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[static_cast<size_t>(a)], perm[static_cast<size_t>(b)]);
+  std::swap(perm[static_cast<size_t>(*a)], perm[static_cast<size_t>(*b)]);
   return internal::Op("transpose", {x}, {{"perm", perm}}, loc);
 }
 
 Value slice(const Value& x, int64_t axis, int64_t start, int64_t limit, int64_t step, Loc loc) {
-  const int64_t at = internal::Axis("slice", x, axis, loc);
-  if (!x.valid()) return x;
+  const std::optional<int64_t> found = internal::FindAxis("slice", x, axis, loc);
+  if (!found) return {};
   if (step < 1) {
     return internal::Fail(loc, InvalidArgument("slice: step is ", step, "; expected at least 1"));
   }
-  const auto rank = static_cast<size_t>(x.rank());
+  const auto at = static_cast<size_t>(*found), rank = static_cast<size_t>(x.rank());
   std::vector<int64_t> starts(rank, 0);
   std::vector<int64_t> limits(x.shape().dims().begin(), x.shape().dims().end());
   std::vector<int64_t> strides(rank, 1);
-  const int64_t extent = limits[static_cast<size_t>(at)];
+  const int64_t extent = limits[at];
   const auto clamp = [extent](int64_t i) {
     return std::clamp<int64_t>(i < 0 ? i + extent : i, 0, extent);
   };
-  starts[static_cast<size_t>(at)] = clamp(start);
-  limits[static_cast<size_t>(at)] = std::max(clamp(start), clamp(limit));
-  strides[static_cast<size_t>(at)] = step;
+  starts[at] = clamp(start);
+  limits[at] = std::max(clamp(start), clamp(limit));
+  strides[at] = step;
   return internal::Op("slice", {x}, {{"starts", starts}, {"limits", limits}, {"strides", strides}},
                       loc);
 }

@@ -16,7 +16,7 @@ Value flatten(const Value& x, int64_t first = 1, int64_t last = -1, Loc loc = Lo
 Value unsqueeze(const Value& x, int64_t axis, Loc loc = Loc::current());
 // Removes an axis of extent 1. Errors: another extent.
 Value squeeze(const Value& x, int64_t axis, Loc loc = Loc::current());
-// Exchanges two axes.
+// Exchanges two axes. A 0-d value, which has none, is its own transpose along axes 0 and -1.
 Value transpose(const Value& x, int64_t axis0, int64_t axis1, Loc loc = Loc::current());
 // Elements start, start+step, ... below limit, along one axis. Negative start and limit count from
 // the end; both are clamped to the extent as in Python. Errors: step < 1.

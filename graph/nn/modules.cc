@@ -30,7 +30,8 @@ namespace internal {
 absl::Status CheckPositive(const char* module, std::initializer_list<NamedInt> values) {
   for (const NamedInt& value : values) {
     if (value.value >= 1 && value.value <= kMaxElements) continue;
-    return InvalidArgument(module, ": ", value.name, " is ", value.value, "; expected at least 1");
+    return InvalidArgument(module, ": ", value.name, " is ", value.value, "; expected at ",
+                           value.value < 1 ? "least 1" : Concat("most ", kMaxElements));
   }
   return absl::OkStatus();
 }

@@ -96,14 +96,19 @@ Value Operator(const char* name, const Located& a, const Located& b, Loc loc) {
   return Op(name, Operands(name, a, b, loc), {}, loc);
 }
 
-int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc) {
-  if (!x.valid()) return 0;
+std::optional<int64_t> FindAxis(const char* op, const Value& x, int64_t axis, Loc loc) {
+  if (!x.valid()) return std::nullopt;
   const absl::StatusOr<int> index = NormalizeAxis(axis, x.rank());
   if (index.ok()) return *index;
-  Fail(loc, absl::Status(index.status().code(),
-                         Concat(op, ": axis ", axis, " out of range for ", Name(x.dtype()),
-                                x.shape(), "; expected ", -x.rank(), "..", x.rank() - 1)));
-  return 0;
+  const std::string range = x.rank() == 0 ? "a 0-d value has no axes"
+                                          : Concat("expected ", -x.rank(), "..", x.rank() - 1);
+  Fail(loc, absl::Status(index.status().code(), Concat(op, ": axis ", axis, " out of range for ",
+                                                       Name(x.dtype()), x.shape(), "; ", range)));
+  return std::nullopt;
+}
+
+int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc) {
+  return FindAxis(op, x, axis, loc).value_or(0);
 }
 
 std::vector<int64_t> Axes(const char* op, const Value& x, const std::vector<int64_t>& axes,

@@ -1,6 +1,7 @@
 // Adding nodes to the current trace: what each one-line function of nn calls.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ Value Operator(const char* name, const Located& a, const Located& b, Loc loc);
 std::vector<Value> PromoteAll(const std::vector<Value>& inputs, Loc loc);
 
 // Negative axes counted from the end; out of range is an error of the trace that names `op`.
+// Nothing after that error, and for poison: a function that computes with the axis ends there.
+std::optional<int64_t> FindAxis(const char* op, const Value& x, int64_t axis, Loc loc);
+// The same as an attribute. What it is after an error does not matter: no node is made any more.
 int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc);
 std::vector<int64_t> Axes(const char* op, const Value& x, const std::vector<int64_t>& axes,
                           Loc loc);
