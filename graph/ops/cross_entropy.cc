@@ -30,17 +30,26 @@ ir::ValueType CrossEntropyLossType(const InferContext& ctx) {
   return {WideDType(ctx.inputs[0].dtype), each ? ctx.inputs[1].shape : Shape{}};
 }
 
+// Of each line the largest logit, then log(sum(exp(logit - largest))). Apart, since their sum would
+// round the second away beside a large first: the gradient would lose its digits.
+absl::StatusOr<Shape> StatsShape(const InferContext& ctx) {
+  Ints dims = {2};
+  for (int64_t extent : ctx.inputs[1].shape.dims()) dims.push_back(extent);
+  return MakeShape(ctx, dims);
+}
+
 Types InferCrossEntropy(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckCrossEntropy(ctx));
+  HT_ASSIGN_OR_RETURN(const Shape stats, StatsShape(ctx));
   return std::vector<ir::ValueType>{CrossEntropyLossType(ctx),
-                                    {WideDType(ctx.inputs[0].dtype), ctx.inputs[1].shape}};
+                                    {WideDType(ctx.inputs[0].dtype), stats}};
 }
 
 Types InferCrossEntropyGrad(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckCrossEntropy(ctx));
   const DType wide = WideDType(ctx.inputs[0].dtype);
-  HT_RETURN_IF_ERROR(
-      CheckType(ctx, 2, "log_sum_exp", wide, ctx.inputs[1].shape, "one value per target"));
+  HT_ASSIGN_OR_RETURN(const Shape stats, StatsShape(ctx));
+  HT_RETURN_IF_ERROR(CheckType(ctx, 2, "stats", wide, stats, "two values per target"));
   const ir::ValueType loss = CrossEntropyLossType(ctx);
   HT_RETURN_IF_ERROR(CheckType(ctx, 3, "dloss", loss.dtype, loss.shape, "type of the loss"));
   return OneType(ctx.inputs[0].dtype, ctx.inputs[0].shape);
@@ -74,16 +83,14 @@ ir::OpRecord CrossEntropyRecord(const char* name) {
 void Register_cross_entropy(ir::OpRegistry& registry) {
   ir::OpRecord r = CrossEntropyRecord("cross_entropy");
   r.doc =
-      "With lse = log(sum(exp(logits))) along the class axis and e = label_smoothing: loss = (1 - "
-      "e) "
-      "(lse - logits[target]) + e (lse - mean(logits)); ignored targets give 0. \"mean\" divides "
-      "the "
-      "sum by the number of targets that count (none: NaN, as PyTorch). Shapes: logits [N,C,...], "
-      "target and log_sum_exp [N,...], loss [N,...] under \"none\", else []. The loss is f32 (f64 "
-      "for "
-      "f64 logits). A target outside [0,C) is a fault. log_sum_exp carries no gradient.";
+      "With m = max(logits), log_sum = log(sum(exp(logits - m))), lse = m + log_sum along the "
+      "class axis and e = label_smoothing: loss = (1 - e) (lse - logits[target]) + e (lse - "
+      "mean(logits)); ignored targets give 0. \"mean\" divides the sum by the number of targets "
+      "that count (none: NaN, as PyTorch). stats are m, then log_sum. Shapes: logits [N,C,...], "
+      "target [N,...], stats [2,N,...], loss [N,...] under \"none\", else []. The loss is f32 "
+      "(f64 for f64 logits). A target outside [0,C) is a fault. stats carry no gradient.";
   r.outputs = {{"loss", "[] or the shape of target"},
-               {"log_sum_exp", "shape of target, for the gradient"}};
+               {"stats", "[2, shape of target], for the gradient"}};
   r.infer = InferCrossEntropy;
   r.amp.keep_f32_outputs = {0, 1};
   r.gradient = [](ir::GradContext& ctx) {
@@ -97,10 +104,9 @@ void Register_cross_entropy(ir::OpRegistry& registry) {
   const ir::DTypeSet wide{DType::kF64, DType::kF32};
   ir::OpRecord grad = CrossEntropyRecord("cross_entropy_grad");
   grad.doc =
-      "dlogits = (exp(logits - log_sum_exp) - (1 - e) onehot(target) - e / C) dloss, divided by "
-      "the "
-      "number of targets that count under \"mean\"; 0 where ignored. Shapes as cross_entropy.";
-  grad.inputs.push_back({"log_sum_exp", wide, "second output of cross_entropy"});
+      "dlogits = (exp(logits - m - log_sum) - (1 - e) onehot(target) - e / C) dloss, divided by "
+      "the number of targets that count under \"mean\"; 0 where ignored. Shapes as cross_entropy.";
+  grad.inputs.push_back({"stats", wide, "second output of cross_entropy"});
   grad.inputs.push_back({"dloss", wide, "as the loss"});
   grad.outputs = {{"dlogits", "as logits"}};
   grad.infer = InferCrossEntropyGrad;

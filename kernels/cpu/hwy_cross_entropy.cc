@@ -1,7 +1,7 @@
-// cross_entropy and its gradient: one pass per row for the maximum, one for the sum of
-// exponentials; the per-row losses are added in f64 in row order, so a mean over many rows of
-// 16-bit logits neither overflows nor depends on the threads. Rows are contiguous when the class
-// axis is the last; otherwise elements of a row are `stride` apart and the scalar path runs.
+// cross_entropy and its gradient: one pass over a line for the maximum, one for the sum of
+// exponentials; the losses are added in f64 in the order of lines, so a mean over many lines of
+// 16-bit logits neither overflows nor depends on the threads. Lanes are classes where those are
+// contiguous, otherwise lines, in tiles (lines.h).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/hwy_cross_entropy.cc"
 #include "halftone/kernels/cpu/simd_targets.h"
@@ -15,62 +15,112 @@
 #include "halftone/kernels/cpu/cross_entropy_rows.h"
 #include "halftone/kernels/cpu/simd-inl.h"
 #include "halftone/kernels/cpu/simd_kernel.h"
+#include "halftone/kernels/cpu/simd_lines-inl.h"
 #include "halftone/kernels/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
 template <typename T>
-RowSums DenseRow(const void* row, int64_t classes) {
+LineSums RowSums(const void* row, int64_t classes) {
   const T* x = static_cast<const T*>(row);
-  const float kLowest = -std::numeric_limits<float>::infinity();
   constexpr int64_t kStep = kLanes;
   const int64_t whole = classes / kStep * kStep;
   V max = Splat(kLowest);
   for (int64_t i = 0; i < whole; i += kStep) max = hn::Max(max, LoadVec(x + i));
   float top = hn::GetLane(hn::MaxOfLanes(F32Tag(), max));
   for (int64_t i = whole; i < classes; ++i) top = std::max(top, static_cast<float>(x[i]));
-  RowSums sums;
+  LineSums sums;
   sums.max = top;
   // f32 over short blocks, f64 over all: a vocabulary has 10^5 classes.
-  constexpr int64_t kBlock = 64 * kStep;
+  constexpr int64_t kBlock = kLaneTerms * kStep;
   for (int64_t begin = 0; begin < whole; begin += kBlock) {
     V sum_exp = Splat(0), sum = Splat(0);
     for (int64_t i = begin; i < std::min(begin + kBlock, whole); i += kStep) {
-      const V v = LoadVec(x + i);
-      sum_exp = hn::Add(sum_exp, ExpV(hn::Sub(v, Splat(top))));
+      const V v = hn::Sub(LoadVec(x + i), Splat(top));
+      sum_exp = hn::Add(sum_exp, ExpV(v));
       sum = hn::Add(sum, v);
     }
-    sums.sum_exp += hn::GetLane(hn::SumOfLanes(F32Tag(), sum_exp));
-    sums.sum += hn::GetLane(hn::SumOfLanes(F32Tag(), sum));
+    sums.sum_exp += SumOf(sum_exp);
+    sums.sum += SumOf(sum);
   }
   for (int64_t i = whole; i < classes; ++i) {
-    const float v = static_cast<float>(x[i]);
-    sums.sum_exp += std::exp(v - top);
+    const float v = static_cast<float>(x[i]) - top;
+    sums.sum_exp += std::exp(v);
     sums.sum += v;
   }
   return sums;
 }
 
-// dx = scale * (softmax(x) - smooth), without the target's own term.
-template <typename T>
-void DenseRowGrad(const void* row, void* grad, int64_t classes, float lse, float scale,
-                  float smooth) {
-  MapVec(static_cast<const T*>(row), static_cast<T*>(grad), classes, [&](V v) {
-    return hn::Mul(Splat(scale), hn::Sub(ExpV(hn::Sub(v, Splat(lse))), Splat(smooth)));
-  });
+HWY_INLINE V GradOf(V x, V max, V log_sum, V scale, V smooth) {
+  return hn::Mul(scale, hn::Sub(ExpV(hn::Sub(hn::Sub(x, max), log_sum)), smooth));
 }
 
-RowFns FindRowFns(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return {DenseRow<F16>, DenseRowGrad<F16>};
-    case DType::kBF16:
-      return {DenseRow<BF16>, DenseRowGrad<BF16>};
-    default:
-      return {DenseRow<float>, DenseRowGrad<float>};
+template <typename T>
+void RowGrad(const void* row, void* grad, int64_t classes, const LineSlope& s, float smooth) {
+  const V max = Splat(s.max), log_sum = Splat(s.log_sum), scale = Splat(s.scale);
+  MapVec(static_cast<const T*>(row), static_cast<T*>(grad), classes,
+         [&](V v) { return GradOf(v, max, log_sum, scale, Splat(smooth)); });
+}
+
+template <typename T>
+void TileSums(const void* logits, const LineShape& s, int64_t first, int64_t count, int64_t width,
+              float* tile, LineSums* sums) {
+  ReadLines(static_cast<const T*>(logits), s, first, count, 0, s.size, width, tile);
+  float max[kMaxTileWidth], powers[kMaxTileWidth] = {}, plain[kMaxTileWidth] = {};
+  double power_sums[kMaxTileWidth] = {}, plain_sums[kMaxTileWidth] = {};
+  std::fill_n(max, count, kLowest);
+  for (int64_t k = 0; k < s.size; ++k) {
+    const float* row = tile + k * width;
+    ForRow(count, [&](auto load, auto store) { store(hn::Max(load(max), load(row)), max); });
   }
+  const auto flush = [&] {
+    FlushSums(powers, power_sums, count);
+    FlushSums(plain, plain_sums, count);
+  };
+  for (int64_t k = 0; k < s.size; ++k) {
+    const float* row = tile + k * width;
+    if (k > 0 && k % kLaneTerms == 0) flush();
+    ForRow(count, [&](auto load, auto store) {
+      const V v = hn::Sub(load(row), load(max));
+      store(hn::Add(load(powers), ExpV(v)), powers);
+      store(hn::Add(load(plain), v), plain);
+    });
+  }
+  flush();
+  for (int64_t i = 0; i < count; ++i) sums[i] = {max[i], power_sums[i], plain_sums[i]};
+}
+
+template <typename T>
+void TileGrad(const void* logits, void* grad, const LineShape& s, int64_t first, int64_t count,
+              int64_t width, float* tile, const LineSlope* slopes, float smooth) {
+  float max[kMaxTileWidth], log_sum[kMaxTileWidth], scale[kMaxTileWidth];
+  for (int64_t i = 0; i < count; ++i) {
+    max[i] = slopes[i].max;
+    log_sum[i] = slopes[i].log_sum;
+    scale[i] = slopes[i].scale;
+  }
+  ReadLines(static_cast<const T*>(logits), s, first, count, 0, s.size, width, tile);
+  for (int64_t k = 0; k < s.size; ++k) {
+    float* row = tile + k * width;
+    ForRow(count, [&](auto load, auto store) {
+      store(GradOf(load(row), load(max), load(log_sum), load(scale), Splat(smooth)), row);
+    });
+  }
+  WriteLines(tile, s, first, count, 0, s.size, width, static_cast<T*>(grad));
+}
+
+template <typename T>
+CrossEntropyFns FnsOf() {
+  return {RowSums<T>, RowGrad<T>, TileSums<T>, TileGrad<T>};
+}
+CrossEntropyFns FindCrossEntropyFns(DType dtype) {
+  return dtype == DType::kF32   ? FnsOf<float>()
+         : dtype == DType::kF16 ? FnsOf<F16>()
+                                : FnsOf<BF16>();
 }
 
 }  // namespace HWY_NAMESPACE
@@ -81,28 +131,27 @@ HWY_AFTER_NAMESPACE();
 namespace halftone::kernels {
 namespace {
 
-HWY_EXPORT(FindRowFns);
+HWY_EXPORT(FindCrossEntropyFns);
 
-// Everything a row loop needs to know, read from the node once.
-struct Layout {
-  explicit Layout(const ir::Node& node)
-      : dtype(node.input_type(0).dtype), target_dtype(node.input_type(1).dtype) {
-    const Shape& shape = node.input_type(0).shape;
-    int64_t axis = node.attrs().GetInt("axis");
-    if (axis < 0) axis += shape.rank();
-    classes = shape[static_cast<int>(axis)];
-    for (int i = static_cast<int>(axis) + 1; i < shape.rank(); ++i) stride *= shape[i];
-    rows = classes == 0 ? 0 : shape.num_elements() / classes;
-    size = static_cast<int64_t>(SizeOf(dtype));
-    smoothing = node.attrs().GetFloat("label_smoothing");
-    ignore_index = node.attrs().GetInt("ignore_index");
-    reduction = node.attrs().GetString("reduction");
+// Everything that both ops need to know, read from the node once.
+struct CrossEntropy {
+  explicit CrossEntropy(const ir::Node& node)
+      : shape(node.input_type(0).shape, node.attrs().GetInt("axis")),
+        dtype(node.input_type(0).dtype),
+        target_dtype(node.input_type(1).dtype),
+        smoothing(node.attrs().GetFloat("label_smoothing")),
+        ignore_index(node.attrs().GetInt("ignore_index")),
+        each(node.attrs().GetString("reduction") == "none"),
+        mean(node.attrs().GetString("reduction") == "mean"),
+        fns(HWY_DYNAMIC_DISPATCH(FindCrossEntropyFns)(dtype)) {}
+
+  int64_t Target(const void* targets, int64_t line) const {
+    return target_dtype == DType::kI64 ? static_cast<const int64_t*>(targets)[line]
+                                       : static_cast<const int32_t*>(targets)[line];
   }
-  // Offset of element 0 of row `r` in the logits.
-  int64_t Start(int64_t r) const { return r / stride * classes * stride + r % stride; }
-  int64_t Target(const void* targets, int64_t r) const {
-    return target_dtype == DType::kI64 ? static_cast<const int64_t*>(targets)[r]
-                                       : static_cast<const int32_t*>(targets)[r];
+  // Element of a line's own class.
+  int64_t Own(int64_t line, int64_t target) const {
+    return shape.Start(line) + target * shape.inner;
   }
   float At(const void* data, int64_t i) const {
     switch (dtype) {
@@ -126,14 +175,27 @@ struct Layout {
         static_cast<float*>(data)[i] = x;
     }
   }
-  // The number of rows that count, or -1 after raising a fault.
+  // Calls lines(first, count, tile) so that all lines are covered: those of a tile, or a single one
+  // of contiguous classes, without a tile.
+  template <typename Lines>
+  void ForLines(const LineTiles& tiles, void* workspace, const Lines& lines) const {
+    if (shape.inner > 1) return tiles.Run(workspace, lines);
+    constexpr int64_t kGrain = 64;
+    ParallelFor(0, shape.outer, kGrain, [&](int64_t first, int64_t last) {
+      for (int64_t line = first; line < last; ++line) lines(line, 1, nullptr);
+    });
+  }
+  size_t tile_bytes(const LineTiles& tiles) const {
+    return shape.inner > 1 ? tiles.workspace_bytes() : 0;
+  }
+  // The number of lines that count, or -1 after raising a fault.
   int64_t CheckTargets(const void* targets, Fault* fault) const {
     int64_t counted = 0;
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t t = Target(targets, r);
+    for (int64_t line = 0; line < shape.lines(); ++line) {
+      const int64_t t = Target(targets, line);
       if (t == ignore_index) continue;
-      if (t < 0 || t >= classes) {
-        if (!fault->raised) *fault = {true, t, classes};
+      if (t < 0 || t >= shape.size) {
+        if (!fault->raised) *fault = {true, t, shape.size};
         return -1;
       }
       ++counted;
@@ -141,126 +203,117 @@ struct Layout {
     return counted;
   }
 
+  LineShape shape;
   DType dtype, target_dtype;
-  int64_t classes = 0, stride = 1, rows = 0, size = 0, ignore_index = 0;
-  double smoothing = 0;
-  std::string reduction;
+  double smoothing;
+  int64_t ignore_index;
+  bool each, mean;
+  CrossEntropyFns fns;
 };
-
-constexpr int64_t kRowGrain = 64;
-
-RowSums StridedRow(const Layout& l, const void* logits, int64_t start) {
-  RowSums sums;
-  sums.max = -std::numeric_limits<float>::infinity();
-  for (int64_t c = 0; c < l.classes; ++c)
-    sums.max = std::max(sums.max, l.At(logits, start + c * l.stride));
-  for (int64_t c = 0; c < l.classes; ++c) {
-    const float v = l.At(logits, start + c * l.stride);
-    sums.sum_exp += std::exp(v - sums.max);
-    sums.sum += v;
-  }
-  return sums;
-}
 
 class CrossEntropyKernel : public Kernel {
  public:
-  explicit CrossEntropyKernel(const ir::Node& node)
-      : l_(node),
-        fns_(HWY_DYNAMIC_DISPATCH(FindRowFns)(l_.dtype)),
-        per_row_(l_.reduction == "none") {
-    if (!per_row_) workspace_bytes_ = l_.rows * sizeof(float);
+  explicit CrossEntropyKernel(const ir::Node& node) : c_(node), tiles_(c_.shape, 1) {
+    workspace_bytes_ = c_.tile_bytes(tiles_) + (c_.each ? 0 : c_.shape.lines() * sizeof(float));
   }
 
   void Run(const KernelArgs& args) override {
-    const int64_t counted = l_.CheckTargets(args.inputs[1], &args.state->fault);
+    const int64_t counted = c_.CheckTargets(args.inputs[1], &args.state->fault);
     if (counted < 0) return;
-    auto* losses = static_cast<float*>(per_row_ ? args.outputs[0] : args.workspace);
-    auto* lse = static_cast<float*>(args.outputs[1]);
-    ParallelFor(0, l_.rows, kRowGrain, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        losses[r] = static_cast<float>(Row(args, r, &lse[r]));
+    auto* losses = static_cast<float*>(
+        c_.each ? args.outputs[0] : static_cast<char*>(args.workspace) + c_.tile_bytes(tiles_));
+    auto* max = static_cast<float*>(args.outputs[1]);
+    float* log_sum = max + c_.shape.lines();
+    c_.ForLines(tiles_, args.workspace, [&](int64_t first, int64_t count, float* tile) {
+      LineSums sums[kMaxTileWidth];
+      if (tile == nullptr) {
+        const int64_t at = c_.shape.Start(first) * static_cast<int64_t>(SizeOf(c_.dtype));
+        sums[0] = c_.fns.row_sums(static_cast<const char*>(args.inputs[0]) + at, c_.shape.size);
+      } else {
+        c_.fns.tile_sums(args.inputs[0], c_.shape, first, count, tiles_.width(), tile, sums);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const double log = std::log(sums[i].sum_exp);
+        max[first + i] = sums[i].max;
+        log_sum[first + i] = static_cast<float>(log);
+        losses[first + i] = static_cast<float>(Loss(args, first + i, sums[i], log));
       }
     });
-    if (per_row_) return;
+    if (c_.each) return;
     double sum = 0;
-    for (int64_t r = 0; r < l_.rows; ++r) sum += losses[r];
-    // 0 / 0 is NaN where no row counts, as in PyTorch.
-    if (l_.reduction == "mean") sum /= static_cast<double>(counted);
+    for (int64_t line = 0; line < c_.shape.lines(); ++line) sum += losses[line];
+    // 0 / 0 is NaN where no line counts, as in PyTorch.
+    if (c_.mean) sum /= static_cast<double>(counted);
     *static_cast<float*>(args.outputs[0]) = static_cast<float>(sum);
   }
 
  private:
-  // In f64 from the sums on: the loss of a confident row is a small difference.
-  double Row(const KernelArgs& args, int64_t r, float* lse) const {
-    const int64_t start = l_.Start(r);
-    const RowSums sums =
-        l_.stride == 1
-            ? fns_.sums(static_cast<const char*>(args.inputs[0]) + start * l_.size, l_.classes)
-            : StridedRow(l_, args.inputs[0], start);
-    const double log_sum = sums.max + std::log(sums.sum_exp);
-    *lse = static_cast<float>(log_sum);
-    const int64_t target = l_.Target(args.inputs[1], r);
-    if (target == l_.ignore_index) return 0;
-    const double own = log_sum - l_.At(args.inputs[0], start + target * l_.stride);
-    if (l_.smoothing == 0) return own;
-    const double uniform = log_sum - sums.sum / static_cast<double>(l_.classes);
-    return (1 - l_.smoothing) * own + l_.smoothing * uniform;
+  // In f64: the loss of a confident line is a small difference.
+  double Loss(const KernelArgs& args, int64_t line, const LineSums& sums, double log_sum) const {
+    const int64_t target = c_.Target(args.inputs[1], line);
+    if (target == c_.ignore_index) return 0;
+    const double max = sums.max;
+    const double own = max - c_.At(args.inputs[0], c_.Own(line, target)) + log_sum;
+    if (c_.smoothing == 0) return own;
+    const double uniform = log_sum - sums.sum / static_cast<double>(c_.shape.size);
+    return (1 - c_.smoothing) * own + c_.smoothing * uniform;
   }
 
-  Layout l_;
-  RowFns fns_;
-  bool per_row_;
+  CrossEntropy c_;
+  LineTiles tiles_;
 };
 
 class CrossEntropyGradKernel : public Kernel {
  public:
-  explicit CrossEntropyGradKernel(const ir::Node& node)
-      : l_(node),
-        fns_(HWY_DYNAMIC_DISPATCH(FindRowFns)(l_.dtype)),
-        per_row_(l_.reduction == "none") {}
+  explicit CrossEntropyGradKernel(const ir::Node& node) : c_(node), tiles_(c_.shape, 1) {
+    workspace_bytes_ = c_.tile_bytes(tiles_);
+  }
 
   void Run(const KernelArgs& args) override {
-    const int64_t counted = l_.CheckTargets(args.inputs[1], &args.state->fault);
+    const int64_t counted = c_.CheckTargets(args.inputs[1], &args.state->fault);
     if (counted < 0) return;
+    const auto* max = static_cast<const float*>(args.inputs[2]);
+    const float* log_sum = max + c_.shape.lines();
     const auto* dloss = static_cast<const float*>(args.inputs[3]);
-    const double share = l_.reduction == "mean" ? 1.0 / static_cast<double>(counted) : 1.0;
-    ParallelFor(0, l_.rows, kRowGrain, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        Row(args, r, static_cast<float>(dloss[per_row_ ? r : 0] * share));
+    const double share = c_.mean ? 1.0 / static_cast<double>(counted) : 1.0;
+    const auto smooth = static_cast<float>(c_.smoothing / static_cast<double>(c_.shape.size));
+    void* grad = args.outputs[0];
+    c_.ForLines(tiles_, args.workspace, [&](int64_t first, int64_t count, float* tile) {
+      LineSlope slopes[kMaxTileWidth];
+      float own[kMaxTileWidth];
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t line = first + i, target = c_.Target(args.inputs[1], line);
+        const auto scale = static_cast<float>(dloss[c_.each ? line : 0] * share);
+        slopes[i] = {max[line], log_sum[line], scale};
+        if (target == c_.ignore_index) continue;
+        // Read before the line is written: the gradient may lie over the logits. Put after it, so
+        // that it too is rounded once.
+        const float x = c_.At(args.inputs[0], c_.Own(line, target));
+        const float p = std::exp(x - max[line] - log_sum[line]);
+        own[i] = scale * (p - smooth - static_cast<float>(1 - c_.smoothing));
+      }
+      if (tile == nullptr) {
+        const int64_t at = c_.shape.Start(first) * static_cast<int64_t>(SizeOf(c_.dtype));
+        c_.fns.row_grad(static_cast<const char*>(args.inputs[0]) + at,
+                        static_cast<char*>(grad) + at, c_.shape.size, slopes[0], smooth);
+      } else {
+        c_.fns.tile_grad(args.inputs[0], grad, c_.shape, first, count, tiles_.width(), tile, slopes,
+                         smooth);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t target = c_.Target(args.inputs[1], first + i);
+        if (target != c_.ignore_index) {
+          c_.Put(grad, c_.Own(first + i, target), own[i]);
+          continue;
+        }
+        for (int64_t k = 0; k < c_.shape.size; ++k) c_.Put(grad, c_.Own(first + i, k), 0);
       }
     });
   }
 
  private:
-  void Row(const KernelArgs& args, int64_t r, float scale) const {
-    const int64_t start = l_.Start(r);
-    const int64_t target = l_.Target(args.inputs[1], r);
-    const float lse = static_cast<const float*>(args.inputs[2])[r];
-    const auto smooth = static_cast<float>(l_.smoothing / static_cast<double>(l_.classes));
-    void* grad = args.outputs[0];
-    if (target == l_.ignore_index) {
-      for (int64_t c = 0; c < l_.classes; ++c) l_.Put(grad, start + c * l_.stride, 0);
-      return;
-    }
-    // Read before the row is written: the gradient may lie over the logits.
-    const int64_t own = start + target * l_.stride;
-    const float p = std::exp(l_.At(args.inputs[0], own) - lse);
-    if (l_.stride == 1) {
-      fns_.grad(static_cast<const char*>(args.inputs[0]) + start * l_.size,
-                static_cast<char*>(grad) + start * l_.size, l_.classes, lse, scale, smooth);
-    } else {
-      for (int64_t c = 0; c < l_.classes; ++c) {
-        const int64_t i = start + c * l_.stride;
-        l_.Put(grad, i, scale * (std::exp(l_.At(args.inputs[0], i) - lse) - smooth));
-      }
-    }
-    // The target's element again, so that it too is rounded once.
-    l_.Put(grad, own, scale * (p - smooth - static_cast<float>(1 - l_.smoothing)));
-  }
-
-  Layout l_;
-  RowFns fns_;
-  bool per_row_;
+  CrossEntropy c_;
+  LineTiles tiles_;
 };
 
 absl::Status PlainLogits(const ir::Node& node) {

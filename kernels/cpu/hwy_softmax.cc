@@ -1,5 +1,5 @@
 // softmax, log_softmax and their gradients. Along contiguous classes lanes are classes; otherwise
-// lanes are the positions beside each other.
+// lanes are lines, in tiles (lines.h).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/hwy_softmax.cc"
 #include "halftone/kernels/cpu/simd_targets.h"
@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "halftone/core/threads.h"
-#include "halftone/graph/ops/infer_util.h"
 #include "halftone/kernels/cpu/simd_kernel.h"
+#include "halftone/kernels/cpu/simd_lines-inl.h"
 #include "halftone/kernels/cpu/simd_math-inl.h"
 #include "halftone/kernels/cpu/softmax_fns.h"
 
@@ -27,7 +27,9 @@ HWY_INLINE V Filled(V v, size_t count, float fill) {
 }
 
 template <bool kLog, typename T>
-void SoftmaxRow(const T* x, T* y, int64_t n) {
+void SoftmaxRow(const void* x_data, void* y_data, int64_t n) {
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
   V highest = Splat(kLowest);
   ForBlocks(
       n,
@@ -52,41 +54,47 @@ void SoftmaxRow(const T* x, T* y, int64_t n) {
   });
 }
 
-// load(p) and store(v, p) for columns of x [classes, inner].
-template <bool kLog, typename T, typename Load, typename Store>
-HWY_INLINE void SoftmaxColumn(const T* x, T* y, int64_t classes, int64_t inner, const Load& load,
-                              const Store& store) {
-  V max = Splat(kLowest);
-  for (int64_t k = 0; k < classes; ++k) max = hn::Max(max, load(x + k * inner));
-  V sum = Splat(0);
-  for (int64_t k = 0; k < classes; ++k) {
-    sum = hn::Add(sum, ExpV(hn::Sub(load(x + k * inner), max)));
-  }
-  const V scale = kLog ? LogV(sum) : hn::Div(Splat(1), sum);
-  for (int64_t k = 0; k < classes; ++k) {
-    const V shifted = hn::Sub(load(x + k * inner), max);
-    store(kLog ? hn::Sub(shifted, scale) : hn::Mul(ExpV(shifted), scale), y + k * inner);
+// Calls row(k) for the rows of a tile, and flush() behind every kLaneTerms of them and the last.
+template <typename Row, typename Flush>
+HWY_INLINE void ForTileRows(int64_t rows, const Row& row, const Flush& flush) {
+  for (int64_t k = 0; k < rows; ++k) {
+    row(k);
+    if (k % kLaneTerms == kLaneTerms - 1 || k == rows - 1) flush();
   }
 }
 
 template <bool kLog, typename T>
-void Softmax(const void* x_data, void* y_data, int64_t classes, int64_t inner, int64_t begin,
-             int64_t end) {
-  const T* x = static_cast<const T*>(x_data) + begin;
-  T* y = static_cast<T*>(y_data) + begin;
-  if (inner == 1) return SoftmaxRow<kLog>(x, y, classes);
-  constexpr int64_t kStep = kLanes;
-  int64_t left = end - begin;
-  for (; left >= kStep; left -= kStep, x += kStep, y += kStep) {
-    SoftmaxColumn<kLog>(
-        x, y, classes, inner, [](const T* p) { return LoadVec(p); },
-        [](V v, T* p) { StoreVec(v, p); });
+void SoftmaxTile(const void* x, void* y, const LineShape& s, int64_t first, int64_t count,
+                 int64_t width, float* tile) {
+  ReadLines(static_cast<const T*>(x), s, first, count, 0, s.size, width, tile);
+  float max[kMaxTileWidth], terms[kMaxTileWidth] = {}, scale[kMaxTileWidth];
+  double totals[kMaxTileWidth] = {};
+  std::fill_n(max, count, kLowest);
+  for (int64_t k = 0; k < s.size; ++k) {
+    const float* row = tile + k * width;
+    ForRow(count, [&](auto load, auto store) { store(hn::Max(load(max), load(row)), max); });
   }
-  if (left <= 0) return;
-  const size_t rest = left;
-  SoftmaxColumn<kLog>(
-      x, y, classes, inner, [rest](const T* p) { return LoadPart(p, rest); },
-      [rest](V v, T* p) { StorePart(v, p, rest); });
+  ForTileRows(
+      s.size,
+      [&](int64_t k) {
+        float* row = tile + k * width;
+        ForRow(count, [&](auto load, auto store) {
+          const V shifted = hn::Sub(load(row), load(max)), power = ExpV(shifted);
+          store(hn::Add(load(terms), power), terms);
+          store(kLog ? shifted : power, row);
+        });
+      },
+      [&] { FlushSums(terms, totals, count); });
+  for (int64_t i = 0; i < count; ++i) {
+    scale[i] = static_cast<float>(kLog ? std::log(totals[i]) : 1 / totals[i]);
+  }
+  for (int64_t k = 0; k < s.size; ++k) {
+    float* row = tile + k * width;
+    ForRow(count, [&](auto load, auto store) {
+      store(kLog ? hn::Sub(load(row), load(scale)) : hn::Mul(load(row), load(scale)), row);
+    });
+  }
+  WriteLines(tile, s, first, count, 0, s.size, width, static_cast<T*>(y));
 }
 
 // softmax: dx = y (dy - sum of y dy). log_softmax: dx = dy - e^y sum of dy.
@@ -100,7 +108,10 @@ HWY_INLINE V GradOf(V y, V dy, V sum) {
 }
 
 template <bool kLog, typename T>
-void SoftmaxGradRow(const T* y, const T* dy, T* dx, int64_t n) {
+void SoftmaxGradRow(const void* y_data, const void* dy_data, void* dx_data, int64_t n) {
+  const T* y = static_cast<const T*>(y_data);
+  const T* dy = static_cast<const T*>(dy_data);
+  T* dx = static_cast<T*>(dx_data);
   double total = 0;
   V sum = Splat(0);
   ForBlocks(
@@ -113,56 +124,46 @@ void SoftmaxGradRow(const T* y, const T* dy, T* dx, int64_t n) {
   ForRow(n, [&](auto load, auto store) { store(GradOf<kLog>(load(y), load(dy), all), dx); });
 }
 
-template <bool kLog, typename T, typename Load, typename Store>
-HWY_INLINE void SoftmaxGradColumn(const T* y, const T* dy, T* dx, int64_t classes, int64_t inner,
-                                  const Load& load, const Store& store) {
-  V sum = Splat(0);
-  for (int64_t k = 0; k < classes; ++k) {
-    sum = hn::Add(sum, SumTerm<kLog>(load(y + k * inner), load(dy + k * inner)));
+template <bool kLog, typename T>
+void SoftmaxGradTile(const void* y, const void* dy, void* dx, const LineShape& s, int64_t first,
+                     int64_t count, int64_t width, float* tile) {
+  float *const y_tile = tile, *const dy_tile = tile + s.size * width;
+  ReadLines(static_cast<const T*>(y), s, first, count, 0, s.size, width, y_tile);
+  ReadLines(static_cast<const T*>(dy), s, first, count, 0, s.size, width, dy_tile);
+  float terms[kMaxTileWidth] = {}, sums[kMaxTileWidth];
+  double totals[kMaxTileWidth] = {};
+  ForTileRows(
+      s.size,
+      [&](int64_t k) {
+        const float *y_row = y_tile + k * width, *dy_row = dy_tile + k * width;
+        ForRow(count, [&](auto load, auto store) {
+          store(hn::Add(load(terms), SumTerm<kLog>(load(y_row), load(dy_row))), terms);
+        });
+      },
+      [&] { FlushSums(terms, totals, count); });
+  for (int64_t i = 0; i < count; ++i) sums[i] = static_cast<float>(totals[i]);
+  for (int64_t k = 0; k < s.size; ++k) {
+    float *y_row = y_tile + k * width, *dy_row = dy_tile + k * width;
+    ForRow(count, [&](auto load, auto store) {
+      store(GradOf<kLog>(load(y_row), load(dy_row), load(sums)), dy_row);
+    });
   }
-  for (int64_t k = 0; k < classes; ++k) {
-    store(GradOf<kLog>(load(y + k * inner), load(dy + k * inner), sum), dx + k * inner);
-  }
+  WriteLines(dy_tile, s, first, count, 0, s.size, width, static_cast<T*>(dx));
 }
 
 template <bool kLog, typename T>
-void SoftmaxGrad(const void* y_data, const void* dy_data, void* dx_data, int64_t classes,
-                 int64_t inner, int64_t begin, int64_t end) {
-  const T* y = static_cast<const T*>(y_data) + begin;
-  const T* dy = static_cast<const T*>(dy_data) + begin;
-  T* dx = static_cast<T*>(dx_data) + begin;
-  if (inner == 1) return SoftmaxGradRow<kLog>(y, dy, dx, classes);
-  constexpr int64_t kStep = kLanes;
-  int64_t left = end - begin;
-  for (; left >= kStep; left -= kStep, y += kStep, dy += kStep, dx += kStep) {
-    SoftmaxGradColumn<kLog>(
-        y, dy, dx, classes, inner, [](const T* p) { return LoadVec(p); },
-        [](V v, T* p) { StoreVec(v, p); });
-  }
-  if (left <= 0) return;
-  const size_t rest = left;
-  SoftmaxGradColumn<kLog>(
-      y, dy, dx, classes, inner, [rest](const T* p) { return LoadPart(p, rest); },
-      [rest](V v, T* p) { StorePart(v, p, rest); });
-}
-
-template <bool kLog>
-SoftmaxFn SoftmaxOf(DType dtype) {
-  return dtype == DType::kF32   ? Softmax<kLog, float>
-         : dtype == DType::kF16 ? Softmax<kLog, F16>
-                                : Softmax<kLog, BF16>;
+SoftmaxFns FnsOf() {
+  return {SoftmaxRow<kLog, T>, SoftmaxTile<kLog, T>, SoftmaxGradRow<kLog, T>,
+          SoftmaxGradTile<kLog, T>};
 }
 template <bool kLog>
-SoftmaxGradFn SoftmaxGradOf(DType dtype) {
-  return dtype == DType::kF32   ? SoftmaxGrad<kLog, float>
-         : dtype == DType::kF16 ? SoftmaxGrad<kLog, F16>
-                                : SoftmaxGrad<kLog, BF16>;
+SoftmaxFns FnsOf(DType dtype) {
+  return dtype == DType::kF32   ? FnsOf<kLog, float>()
+         : dtype == DType::kF16 ? FnsOf<kLog, F16>()
+                                : FnsOf<kLog, BF16>();
 }
-SoftmaxFn FindSoftmax(bool log, DType dtype) {
-  return log ? SoftmaxOf<true>(dtype) : SoftmaxOf<false>(dtype);
-}
-SoftmaxGradFn FindSoftmaxGrad(bool log, DType dtype) {
-  return log ? SoftmaxGradOf<true>(dtype) : SoftmaxGradOf<false>(dtype);
+SoftmaxFns FindSoftmaxFns(bool log, DType dtype) {
+  return log ? FnsOf<true>(dtype) : FnsOf<false>(dtype);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -173,78 +174,56 @@ HWY_AFTER_NAMESPACE();
 namespace halftone::kernels {
 namespace {
 
-HWY_EXPORT(FindSoftmax);
-HWY_EXPORT(FindSoftmaxGrad);
+HWY_EXPORT(FindSoftmaxFns);
 
-bool IsLog(const ir::Node& node) { return node.op().name.rfind("log_", 0) == 0; }
-
-// x as `outer` matrices [classes, inner], done in pieces of columns.
-class SoftmaxLoop {
+// Forward: x to y; backward: y and dy to dx. The result may lie over an operand: a line is read
+// before it is written.
+class SoftmaxKernel : public Kernel {
  public:
-  explicit SoftmaxLoop(const ir::Node& node)
-      : size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))) {
-    const Shape& x = node.output_type().shape;
-    const int axis = ops::CheckedAxis(node.attrs().GetInt("axis"), x.rank());
-    for (int i = 0; i < axis; ++i) outer_ *= x[i];
-    classes_ = x[axis];
-    for (int i = axis + 1; i < x.rank(); ++i) inner_ *= x[i];
+  explicit SoftmaxKernel(const ir::Node& node)
+      : shape_(node.output_type().shape, node.attrs().GetInt("axis")),
+        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))),
+        backward_(node.num_inputs() == 2),
+        tiles_(shape_, backward_ ? 2 : 1) {
+    const bool log = node.op().name.rfind("log_", 0) == 0;
+    fns_ = HWY_DYNAMIC_DISPATCH(FindSoftmaxFns)(log, node.output_type().dtype);
+    if (shape_.inner > 1) workspace_bytes_ = tiles_.workspace_bytes();
   }
 
-  // call(byte_offset, classes, inner, begin, end)
-  template <typename Call>
-  void Run(const Call& call) const {
-    if (outer_ * classes_ * inner_ == 0) return;
-    constexpr int64_t kColumns = 64;
-    const int64_t pieces = (inner_ + kColumns - 1) / kColumns;
-    const int64_t work = classes_ * std::min(inner_, kColumns);
-    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / 8 / work);
-    ParallelFor(0, outer_ * pieces, grain, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t begin = i % pieces * kColumns;
-        call(i / pieces * classes_ * inner_ * size_, classes_, inner_, begin,
-             std::min(inner_, begin + kColumns));
+  void Run(const KernelArgs& args) override {
+    if (shape_.lines() * shape_.size == 0) return;
+    const auto* a = static_cast<const char*>(args.inputs[0]);
+    const auto* b = backward_ ? static_cast<const char*>(args.inputs[1]) : nullptr;
+    auto* y = static_cast<char*>(args.outputs[0]);
+    if (shape_.inner > 1) {
+      tiles_.Run(args.workspace, [&](int64_t first, int64_t count, float* tile) {
+        if (backward_) {
+          fns_.grad_tile(a, b, y, shape_, first, count, tiles_.width(), tile);
+        } else {
+          fns_.tile(a, y, shape_, first, count, tiles_.width(), tile);
+        }
+      });
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / 8 / shape_.size);
+    ParallelFor(0, shape_.outer, grain, [&](int64_t first, int64_t last) {
+      for (int64_t line = first; line < last; ++line) {
+        const int64_t at = line * shape_.size * size_;
+        if (backward_) {
+          fns_.grad_row(a + at, b + at, y + at, shape_.size);
+        } else {
+          fns_.row(a + at, y + at, shape_.size);
+        }
       }
     });
   }
 
  private:
-  int64_t size_, outer_ = 1, classes_ = 1, inner_ = 1;
-};
-
-// y may be x in place: a piece is read before it is written.
-class SoftmaxKernel : public Kernel {
- public:
-  explicit SoftmaxKernel(const ir::Node& node)
-      : loop_(node),
-        fn_(HWY_DYNAMIC_DISPATCH(FindSoftmax)(IsLog(node), node.output_type().dtype)) {}
-  void Run(const KernelArgs& args) override {
-    loop_.Run([&](int64_t at, int64_t classes, int64_t inner, int64_t begin, int64_t end) {
-      fn_(static_cast<const char*>(args.inputs[0]) + at, static_cast<char*>(args.outputs[0]) + at,
-          classes, inner, begin, end);
-    });
-  }
-
- private:
-  SoftmaxLoop loop_;
-  SoftmaxFn fn_;
-};
-
-class SoftmaxGradKernel : public Kernel {
- public:
-  explicit SoftmaxGradKernel(const ir::Node& node)
-      : loop_(node),
-        fn_(HWY_DYNAMIC_DISPATCH(FindSoftmaxGrad)(IsLog(node), node.output_type().dtype)) {}
-  void Run(const KernelArgs& args) override {
-    loop_.Run([&](int64_t at, int64_t classes, int64_t inner, int64_t begin, int64_t end) {
-      fn_(static_cast<const char*>(args.inputs[0]) + at,
-          static_cast<const char*>(args.inputs[1]) + at, static_cast<char*>(args.outputs[0]) + at,
-          classes, inner, begin, end);
-    });
-  }
-
- private:
-  SoftmaxLoop loop_;
-  SoftmaxGradFn fn_;
+  LineShape shape_;
+  int64_t size_;
+  bool backward_;
+  LineTiles tiles_;
+  SoftmaxFns fns_;
 };
 
 absl::Status PlainOperands(const ir::Node& node) {
@@ -258,10 +237,9 @@ absl::Status PlainOperands(const ir::Node& node) {
 }  // namespace
 
 void Register_cpu_hwy_softmax(KernelRegistry& r) {
-  AddSimdCandidate<SoftmaxKernel>(r, "softmax", PlainOperands);
-  AddSimdCandidate<SoftmaxKernel>(r, "log_softmax", PlainOperands);
-  AddSimdCandidate<SoftmaxGradKernel>(r, "softmax_grad", PlainOperands);
-  AddSimdCandidate<SoftmaxGradKernel>(r, "log_softmax_grad", PlainOperands);
+  for (const char* op : {"softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}) {
+    AddSimdCandidate<SoftmaxKernel>(r, op, PlainOperands);
+  }
 }
 
 }  // namespace halftone::kernels

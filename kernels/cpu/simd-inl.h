@@ -179,12 +179,22 @@ HWY_INLINE void ForRow(int64_t n, const Step& step) {
 
 HWY_INLINE float SumOf(F32Vec v) { return hn::GetLane(hn::SumOfLanes(F32Tag(), v)); }
 
+// Terms that a lane adds in f32 before f64 takes over: equal ones, each of which may be rounded the
+// same way, then err by at most 7e-7 of the sum, however many there are.
+constexpr int64_t kLaneTerms = 32;
+
+// sums[i] += the f32 sums of a few terms each, which become 0.
+HWY_INLINE void FlushSums(float* terms, double* sums, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sums[i] += terms[i];
+  std::fill_n(terms, n, 0.0f);
+}
+
 // Calls step(load, count) over the vectors of a row of n, where load(p) reads the vector of array
-// p, or in the tail the `count` < kLanes elements left, zeros behind. Calls flush() every 64
-// vectors and at the end: lanes add up short blocks only, which flush adds in f64.
+// p, or in the tail the `count` < kLanes elements left, zeros behind. Calls flush()
+// every kLaneTerms vectors and at the end: lanes add up short blocks only, which flush adds in f64.
 template <typename Step, typename Flush>
 HWY_INLINE void ForBlocks(int64_t n, const Step& step, const Flush& flush) {
-  constexpr int64_t kStep = kLanes, kBlock = 64 * kStep;
+  constexpr int64_t kStep = kLanes, kBlock = kLaneTerms * kStep;
   const int64_t whole = n / kStep * kStep;
   for (int64_t begin = 0; begin < whole; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, whole);

@@ -3,13 +3,20 @@
 
 #include <cstdint>
 
+#include "halftone/kernels/cpu/lines.h"
+
 namespace halftone::kernels {
 
-// x is [classes, inner]; columns [begin, end) of it are done. With inner = 1 the classes are
-// contiguous.
-using SoftmaxFn = void (*)(const void* x, void* y, int64_t classes, int64_t inner, int64_t begin,
-                           int64_t end);
-using SoftmaxGradFn = void (*)(const void* y, const void* dy, void* dx, int64_t classes,
-                               int64_t inner, int64_t begin, int64_t end);
+struct SoftmaxFns {
+  // A line of n contiguous elements.
+  void (*row)(const void* x, void* y, int64_t n);
+  // The lines [first, first + count), which fit a tile of `width`; `tile` has one for x.
+  void (*tile)(const void* x, void* y, const LineShape& shape, int64_t first, int64_t count,
+               int64_t width, float* tile);
+  void (*grad_row)(const void* y, const void* dy, void* dx, int64_t n);
+  // `tile` has one for y and one for dy.
+  void (*grad_tile)(const void* y, const void* dy, void* dx, const LineShape& shape, int64_t first,
+                    int64_t count, int64_t width, float* tile);
+};
 
 }  // namespace halftone::kernels

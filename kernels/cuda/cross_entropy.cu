@@ -3,7 +3,7 @@
 // A line (the classes of one target) is read once: the sum of exponentials relative to the largest
 // so far (log_sum_exp.cuh), and the sum of the logits for label smoothing. Contiguous classes: a
 // team of threads a line, in packs of 16 bytes (row.cuh). Classes `inner` elements apart: a thread
-// a line, neighbours read neighbours. The gradient is one pass with the saved log-sum-exp. A
+// a line, neighbours read neighbours. The gradient is one pass with what was saved of a line. A
 // reduced loss: one f64 per line, added in a fixed order (loss_sum.cuh). Shared bytes: 896.
 // Expected bound: memory. Bytes moved: the minimum, and 16 a line.
 #include "halftone/kernels/cuda/log_sum_exp.cuh"
@@ -45,19 +45,22 @@ struct LineSums {
 template <typename T, typename V>
 __device__ void StoreLine(const CrossEntropyShape& s, const Targets& targets, int64_t line,
                           const T* x, int64_t step, const LineSums<V>& sums, V* losses,
-                          double* line_losses, V* log_sum_exp) {
+                          double* line_losses, V* stats) {
   // log(exp(-inf - -inf)) where there is nothing but -inf.
-  const double lse = sums.exp.max == -INFINITY
-                         ? static_cast<double>(NAN)
-                         : static_cast<double>(sums.exp.max) + log(sums.exp.sum);
+  const double log_sum =
+      sums.exp.max == -INFINITY ? static_cast<double>(NAN) : log(sums.exp.sum);
+  const auto max = static_cast<double>(sums.exp.max);
   const int64_t target = targets(line);
   double loss = 0;
   if (target >= 0) {
-    loss = (1 - s.smoothing) * (lse - static_cast<double>(Widen(x[target * step])));
+    loss = (1 - s.smoothing) * (max - static_cast<double>(Widen(x[target * step])) + log_sum);
     // Without smoothing a class of -inf must not turn the loss into 0 * inf.
-    if (s.smoothing > 0) loss += s.smoothing * (lse - sums.plain / static_cast<double>(s.classes));
+    if (s.smoothing > 0) {
+      loss += s.smoothing * (max - sums.plain / static_cast<double>(s.classes) + log_sum);
+    }
   }
-  log_sum_exp[line] = static_cast<V>(lse);
+  stats[line] = sums.exp.max;
+  stats[s.outer * s.inner + line] = static_cast<V>(log_sum);
   if (s.reduction == LossReduction::kNone) {
     losses[line] = static_cast<V>(loss);
   } else {
@@ -68,7 +71,7 @@ __device__ void StoreLine(const CrossEntropyShape& s, const Targets& targets, in
 template <typename T>
 __global__ void __launch_bounds__(kTeamBlock, 1)
     CrossEntropyRows(CrossEntropyShape s, RowCut cut, Targets targets, const T* logits,
-                     Compute<T>* losses, double* line_losses, Compute<T>* log_sum_exp) {
+                     Compute<T>* losses, double* line_losses, Compute<T>* stats) {
   using V = Compute<T>;
   constexpr int kGroup = Row<T>::kGroup;
   for (Team team(cut.team); team.AnyRow(cut.rows); team.Next()) {
@@ -90,7 +93,7 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
     sums.exp = TeamReduce(sums.exp, MergeExpSums(), ExpSum<V>(), team.size);
     if (s.smoothing > 0) sums.plain = TeamReduce(sums.plain, Add(), 0.0, team.size);
     if (has_line && team.rank == 0) {
-      StoreLine(s, targets, team.row, x, 1, sums, losses, line_losses, log_sum_exp);
+      StoreLine(s, targets, team.row, x, 1, sums, losses, line_losses, stats);
     }
   }
 }
@@ -98,7 +101,7 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
 template <typename T>
 __global__ void __launch_bounds__(kTeamBlock, 1)
     CrossEntropyColumns(CrossEntropyShape s, WideDivisor by_inner, Targets targets, const T* logits,
-                        Compute<T>* losses, double* line_losses, Compute<T>* log_sum_exp) {
+                        Compute<T>* losses, double* line_losses, Compute<T>* stats) {
   using V = Compute<T>;
   const int64_t lines = s.outer * s.inner;
   for (Team team(1); team.row < lines; team.Next()) {
@@ -116,7 +119,7 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
       AddGroup(v, &sums.exp);
       sums.plain += static_cast<double>(part);
     }
-    StoreLine(s, targets, team.row, x, s.inner, sums, losses, line_losses, log_sum_exp);
+    StoreLine(s, targets, team.row, x, s.inner, sums, losses, line_losses, stats);
   }
 }
 
@@ -127,7 +130,8 @@ struct LineGrad {
   __device__ LineGrad(const CrossEntropyShape& s, const Targets& targets, const Arrays& a,
                       int64_t line)
       : target(targets(line)),
-        lse(static_cast<const V*>(a.log_sum_exp)[line]),
+        max(static_cast<const V*>(a.stats)[line]),
+        log_sum(static_cast<const V*>(a.stats)[s.outer * s.inner + line]),
         scale(static_cast<const V*>(a.dloss)[s.reduction == LossReduction::kNone ? line : 0]),
         even(static_cast<V>(s.smoothing / static_cast<double>(s.classes))),
         hit(static_cast<V>(1 - s.smoothing)) {
@@ -135,10 +139,10 @@ struct LineGrad {
   }
   __device__ V operator()(V logit, int64_t k) const {
     const V label = (k == target ? hit : V{0}) + even;
-    return target >= 0 ? (Exp(logit - lse) - label) * scale : V{0};
+    return target >= 0 ? (Exp(logit - max - log_sum) - label) * scale : V{0};
   }
   int64_t target;
-  V lse, scale, even, hit;
+  V max, log_sum, scale, even, hit;
 };
 
 template <typename T>
@@ -191,16 +195,16 @@ template <typename T>
 cudaError_t Forward(const CrossEntropyShape& s, const CrossEntropyArrays& a, cudaStream_t stream) {
   using V = Compute<T>;
   const auto* const logits = static_cast<const T*>(a.logits);
-  V *const loss = static_cast<V*>(a.loss), *const lse = static_cast<V*>(a.log_sum_exp);
+  V *const loss = static_cast<V*>(a.loss), *const stats = static_cast<V*>(a.stats);
   const Targets targets = TargetsOf(s, a.targets);
   cudaError_t error = cudaSuccess;
   if (s.lines() > 0 && s.inner > 1) {
     error = LaunchKernel(CrossEntropyColumns<T>, TeamGrid(s.lines(), 1), kTeamBlock, 0, stream, s,
-                         WideDivisorOf(s.inner), targets, logits, loss, a.line_losses, lse);
+                         WideDivisorOf(s.inner), targets, logits, loss, a.line_losses, stats);
   } else if (s.lines() > 0) {
     const RowCut cut = CutLines(s);
     error = LaunchKernel(CrossEntropyRows<T>, TeamGrid(cut.rows, cut.team), kTeamBlock, 0, stream,
-                         s, cut, targets, logits, loss, a.line_losses, lse);
+                         s, cut, targets, logits, loss, a.line_losses, stats);
   }
   if (error != cudaSuccess || s.reduction == LossReduction::kNone) return error;
   return LaunchSumLoss(a.line_losses, s.lines(),

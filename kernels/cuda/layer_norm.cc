@@ -11,7 +11,7 @@ class LayerNormKernel : public CudaKernel {
   explicit LayerNormKernel(const ir::Node& node)
       : dtype_(node.input_type(0).dtype),
         size_(node.input_type(1).num_elements()),
-        rows_(size_ == 0 ? 0 : node.input_type(0).num_elements() / size_),
+        rows_(node.output_type(1).num_elements()),
         eps_(node.attrs().GetFloat("eps")) {}
 
  protected:

@@ -28,16 +28,17 @@ struct CrossEntropyShape {
   int64_t lines() const { return outer * inner; }
 };
 
-// log_sum_exp, loss and dloss: f32, or f64 for f64 logits. `counted` has how many targets count, as
+// stats (of each line the largest logit; then of each the logarithm of the sum of exponentials
+// relative to it), loss and dloss: f32, or f64 for f64 logits. `counted` has how many targets count, as
 // LaunchIndexCheck gives it. A target out of range counts like an ignored one.
 struct CrossEntropyArrays {
   const void *logits, *targets;
   const int64_t* counted;
-  void *loss, *log_sum_exp;
+  void *loss, *stats;
   double* line_losses;  // LossSumRoom(lines); unless reduction is none
 };
 struct CrossEntropyGradArrays {
-  const void *logits, *targets, *log_sum_exp, *dloss;
+  const void *logits, *targets, *stats, *dloss;
   const int64_t* counted;
   void* dlogits;  // may be the logits
 };

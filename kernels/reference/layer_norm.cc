@@ -11,13 +11,10 @@ namespace {
 struct LayerNormRows {
   int64_t rows, size;
 };
-LayerNormRows RowsOf(const RefNode& node, int gamma) {
-  const int64_t size = node.in(gamma).num_elements();
-  return {size == 0 ? 0 : node.in(0).num_elements() / size, size};
-}
 
 RefRun MakeLayerNorm(RefNode& node) {
-  const LayerNormRows s = RowsOf(node, 1);
+  // Of rows of 0 elements mean and variance are 0 / 0, NaN, as of the op `mean`.
+  const LayerNormRows s{node.out(1).num_elements(), node.in(1).num_elements()};
   const double eps = node.attrs.GetFloat("eps"), n = static_cast<double>(s.size);
   return [=](const RefCall& call) {
     for (int64_t row = 0; row < s.rows; ++row) {
@@ -41,7 +38,7 @@ RefRun MakeLayerNorm(RefNode& node) {
 }
 
 RefRun MakeLayerNormGrad(RefNode& node) {
-  const LayerNormRows s = RowsOf(node, 2);
+  const LayerNormRows s{node.in(3).num_elements(), node.in(2).num_elements()};
   const double n = static_cast<double>(s.size);
   node.workspace_bytes = 2 * sizeof(double) * s.size;
   return [=](const RefCall& call) {

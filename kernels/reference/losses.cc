@@ -35,12 +35,18 @@ struct CrossEntropySpec {
   LossReduction reduction;
 };
 
-double LogSumExp(const RefCall& call, const AxisSplit& split, int64_t line) {
-  double max = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (int64_t k = 0; k < split.size; ++k) max = std::fmax(max, call.Load(0, split(line, k)));
-  for (int64_t k = 0; k < split.size; ++k) sum += std::exp(call.Load(0, split(line, k)) - max);
-  return max + std::log(sum);
-}
+// The largest of a line's logits, and log(sum(exp(logit - max))).
+struct LineStats {
+  LineStats(const RefCall& call, const AxisSplit& split, int64_t line) {
+    for (int64_t k = 0; k < split.size; ++k) max = std::fmax(max, call.Load(0, split(line, k)));
+    double sum = 0;
+    for (int64_t k = 0; k < split.size; ++k) sum += std::exp(call.Load(0, split(line, k)) - max);
+    log_sum = std::log(sum);
+  }
+  // -log softmax of a logit.
+  double Loss(double logit) const { return max - logit + log_sum; }
+  double max = -std::numeric_limits<double>::infinity(), log_sum = 0;
+};
 
 RefRun MakeCrossEntropy(RefNode& node) {
   const CrossEntropySpec spec(node);
@@ -49,19 +55,20 @@ RefRun MakeCrossEntropy(RefNode& node) {
     double total = 0;
     int64_t counted = 0;
     for (int64_t line = 0; line < split.lines(); ++line) {
-      const double lse = LogSumExp(call, split, line);
+      const LineStats stats(call, split, line);
       double loss = 0;
       if (spec.Counts(call, line)) {
         const double hit = call.Load(0, split(line, call.LoadInt(1, line)));
-        loss = (1 - spec.smoothing) * (lse - hit);
+        loss = (1 - spec.smoothing) * stats.Loss(hit);
         // Without smoothing a class of -inf must not turn the loss into 0 * inf.
         for (int64_t k = 0; k < split.size && spec.smoothing > 0; ++k) {
           loss += spec.smoothing / static_cast<double>(split.size) *
-                  (lse - call.Load(0, split(line, k)));
+                  stats.Loss(call.Load(0, split(line, k)));
         }
         ++counted;
       }
-      call.Store(1, line, lse);
+      call.Store(1, line, stats.max);
+      call.Store(1, split.lines() + line, stats.log_sum);
       if (spec.reduction == LossReduction::kNone) call.Store(0, line, loss);
       total += loss;
     }
@@ -87,7 +94,8 @@ RefRun MakeCrossEntropyGrad(RefNode& node) {
         const int64_t i = split(line, k);
         const double label = (k == target ? 1 - spec.smoothing : 0) +
                              spec.smoothing / static_cast<double>(split.size);
-        const double p = std::exp(call.Load(0, i) - call.Load(2, line));
+        const double p =
+            std::exp(call.Load(0, i) - call.Load(2, line) - call.Load(2, split.lines() + line));
         call.Store(0, i, counts ? (p - label) * dloss : 0);
       }
     }

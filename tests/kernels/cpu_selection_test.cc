@@ -51,7 +51,7 @@ std::vector<OpCase> WorkloadNodes() {
            {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}}),
       Case("cross_entropy", "loss", {Reals({128, 10}), Whole(DType::kI64, {128}, 0, 9)}),
       Case("cross_entropy_grad", "loss",
-           {Reals({128, 10}), Whole(DType::kI64, {128}, 0, 9), Pinned(Reals({128})),
+           {Reals({128, 10}), Whole(DType::kI64, {128}, 0, 9), Pinned(Reals({2, 128})),
             Pinned(Reals({}))}),
   };
   for (OpCase& c : nodes) c.channels_last = true;
