@@ -26,7 +26,13 @@ void ChannelMoments(const void* data, int64_t stride, int64_t rows, int64_t chan
     ForRow(channels, [&](auto load, auto store) { store(hn::Add(load(base), load(row)), base); });
   }
   for (int64_t c = 0; c < channels; ++c) base[c] /= static_cast<float>(rows);
+  double deviations[kNormTile] = {}, squares[kNormTile] = {};
+  const auto flush = [&] {
+    FlushSums(first, deviations, channels);
+    FlushSums(second, squares, channels);
+  };
   for (int64_t r = 0; r < rows; ++r) {
+    if (r > 0 && r % kLaneTerms == 0) flush();
     const T* row = x + r * stride;
     ForRow(channels, [&](auto load, auto store) {
       const V v = hn::Sub(load(row), load(base));
@@ -34,10 +40,11 @@ void ChannelMoments(const void* data, int64_t stride, int64_t rows, int64_t chan
       store(hn::Add(load(second), hn::Mul(v, v)), second);
     });
   }
+  flush();
   for (int64_t c = 0; c < channels; ++c) {
-    const double shift = static_cast<double>(first[c]) / static_cast<double>(rows);
+    const double shift = deviations[c] / static_cast<double>(rows);
     moments[c].mean = base[c] + shift;
-    moments[c].m2 = std::max(0.0, second[c] - first[c] * shift);
+    moments[c].m2 = std::max(0.0, squares[c] - deviations[c] * shift);
   }
 }
 
@@ -47,7 +54,14 @@ void ChannelGradSums(const void* x_data, const void* dy_data, int64_t stride, in
   const T* x = static_cast<const T*>(x_data);
   const T* dy = static_cast<const T*>(dy_data);
   alignas(64) float plain[kNormTile] = {}, scaled[kNormTile] = {};
+  std::fill_n(dy_sums, channels, 0.0);
+  std::fill_n(dyx_sums, channels, 0.0);
+  const auto flush = [&] {
+    FlushSums(plain, dy_sums, channels);
+    FlushSums(scaled, dyx_sums, channels);
+  };
   for (int64_t r = 0; r < rows; ++r) {
+    if (r > 0 && r % kLaneTerms == 0) flush();
     const T* x_row = x + r * stride;
     const T* dy_row = dy + r * stride;
     ForRow(channels, [&](auto load, auto store) {
@@ -56,10 +70,7 @@ void ChannelGradSums(const void* x_data, const void* dy_data, int64_t stride, in
       store(hn::Add(load(scaled), hn::Mul(v, hn::Sub(load(x_row), load(mean)))), scaled);
     });
   }
-  for (int64_t c = 0; c < channels; ++c) {
-    dy_sums[c] = plain[c];
-    dyx_sums[c] = scaled[c];
-  }
+  flush();
 }
 
 HWY_INLINE V Affine(V x, V high, V low, V scale, V shift) {

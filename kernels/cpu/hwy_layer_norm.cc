@@ -1,6 +1,6 @@
-// layer_norm and its gradient, row by row; the sums over rows for gamma and beta go through fixed
-// blocks of rows, added in f64 in order. oneDNN's layer normalisation is not used: it keeps the
-// variance where we keep 1 / sqrt(var + eps).
+// layer_norm and its gradient, row by row; the sums over rows for gamma and beta are those of fixed
+// blocks of rows, in f32 over a few rows and in f64 over those, added in order. oneDNN's layer
+// normalisation is not used: it keeps the variance where we keep 1 / sqrt(var + eps).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/hwy_layer_norm.cc"
 #include "halftone/kernels/cpu/simd_targets.h"
@@ -165,15 +165,16 @@ class LayerNormGradKernel : public Kernel {
       : r_(node), fns_(HWY_DYNAMIC_DISPATCH(FindLayerNormFns)(r_.dtype)) {
     block_rows_ = std::max(kBlockRows, (r_.rows + kMaxBlocks - 1) / kMaxBlocks);
     blocks_ = (r_.rows + block_rows_ - 1) / block_rows_;
-    workspace_bytes_ = 2 * blocks_ * r_.n * sizeof(float);
+    workspace_bytes_ = 2 * blocks_ * r_.n * (sizeof(double) + sizeof(float));
   }
 
   void Run(const KernelArgs& args) override {
     const auto* gamma = static_cast<const float*>(args.inputs[2]);
     const auto* means = static_cast<const float*>(args.inputs[3]);
     const auto* rstds = static_cast<const float*>(args.inputs[4]);
-    auto* sums = static_cast<float*>(args.workspace);
     const int64_t n = r_.n;
+    auto* sums = static_cast<double*>(args.workspace);
+    auto* terms = reinterpret_cast<float*>(sums + 2 * blocks_ * n);
     if (r_.rows == 0) {
       for (int port : {1, 2}) std::fill_n(static_cast<float*>(args.outputs[port]), n, 0.0f);
       return;
@@ -181,20 +182,23 @@ class LayerNormGradKernel : public Kernel {
     const int64_t grain = std::max<int64_t>(1, r_.grain() / block_rows_);
     ParallelFor(0, blocks_, grain, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
-        float* dgamma = sums + 2 * b * n;
+        float* dgamma = terms + 2 * b * n;
         std::fill_n(dgamma, 2 * n, 0.0f);
-        const int64_t end = std::min(r_.rows, (b + 1) * block_rows_);
-        for (int64_t row = b * block_rows_; row < end; ++row) {
+        std::fill_n(sums + 2 * b * n, 2 * n, 0.0);
+        const int64_t begin = b * block_rows_, end = std::min(r_.rows, begin + block_rows_);
+        for (int64_t row = begin; row < end; ++row) {
+          if (row > begin && (row - begin) % kRowTerms == 0) Flush(dgamma, sums + 2 * b * n);
           const int64_t at = row * n * r_.size;
           fns_.grad(static_cast<const char*>(args.inputs[0]) + at,
                     static_cast<const char*>(args.inputs[1]) + at, means[row], rstds[row], gamma,
                     static_cast<char*>(args.outputs[0]) + at, dgamma, dgamma + n, n);
         }
+        Flush(dgamma, sums + 2 * b * n);
       }
     });
     for (int port : {1, 2}) {
       auto* result = static_cast<float*>(args.outputs[port]);
-      const float* from = sums + (port - 1) * n;
+      const double* from = sums + (port - 1) * n;
       ParallelFor(0, n, 1024, [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i) {
           double sum = 0;
@@ -206,7 +210,14 @@ class LayerNormGradKernel : public Kernel {
   }
 
  private:
-  static constexpr int64_t kBlockRows = 16, kMaxBlocks = 256;
+  // Rows that are added in f32: as many as a lane's terms elsewhere.
+  static constexpr int64_t kRowTerms = 32, kBlockRows = 16, kMaxBlocks = 128;
+
+  void Flush(float* terms, double* sums) const {
+    for (int64_t i = 0; i < 2 * r_.n; ++i) sums[i] += terms[i];
+    std::fill_n(terms, 2 * r_.n, 0.0f);
+  }
+
   Rows r_;
   LayerNormFns fns_;
   int64_t block_rows_, blocks_;

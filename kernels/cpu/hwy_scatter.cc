@@ -1,7 +1,7 @@
-// gather_grad and embedding_grad: each row of the result is the f32 sum of the rows of dy that its
-// index picks, in their order, rounded once. The picks are first sorted by row (a stable counting
-// sort in the workspace), so that rows are independent and the result does not depend on the
-// threads.
+// gather_grad and embedding_grad: each row of the result is the sum of the rows of dy that its
+// index picks, in their order, in f32 over short blocks and in f64 over those, rounded once. The
+// picks are first sorted by row (a stable counting sort in the workspace), so that rows are
+// independent and the result does not depend on the threads.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/hwy_scatter.cc"
 #include "halftone/kernels/cpu/simd_targets.h"
@@ -22,6 +22,26 @@ HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
+// Of the vectors that `load` reads at the picked rows.
+template <typename X, typename Load>
+HWY_INLINE F32Vec SumPicked(const X* x, const int64_t* picks, int64_t count, int64_t inner,
+                            const Load& load) {
+  const auto block = [&](int64_t begin, int64_t end) {
+    F32Vec sum = load(x + picks[begin] * inner);
+    for (int64_t i = begin + 1; i < end; ++i) sum = hn::Add(sum, load(x + picks[i] * inner));
+    return sum;
+  };
+  if (count <= kLaneTerms) return block(0, count);
+  double sums[kLanes];
+  std::fill_n(sums, kLanes, -0.0);
+  for (int64_t begin = 0; begin < count; begin += kLaneTerms) {
+    AddToDoubles(block(begin, std::min(begin + kLaneTerms, count)), sums);
+  }
+  float rounded[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) rounded[i] = static_cast<float>(sums[i]);
+  return LoadVec(rounded);
+}
+
 template <typename X, typename Y>
 void SumRows(const void* data, const int64_t* picks, int64_t count, int64_t inner, void* sums) {
   const X* x = static_cast<const X*>(data);
@@ -29,17 +49,12 @@ void SumRows(const void* data, const int64_t* picks, int64_t count, int64_t inne
   constexpr int64_t kStep = kLanes;
   int64_t j = 0;
   for (; j + kStep <= inner; j += kStep) {
-    F32Vec sum = LoadVec(x + picks[0] * inner + j);
-    for (int64_t i = 1; i < count; ++i) sum = hn::Add(sum, LoadVec(x + picks[i] * inner + j));
-    StoreVec(sum, y + j);
+    StoreVec(SumPicked(x + j, picks, count, inner, [](const X* p) { return LoadVec(p); }), y + j);
   }
   if (j >= inner) return;
   const size_t rest = inner - j;
-  F32Vec sum = LoadPart(x + picks[0] * inner + j, rest);
-  for (int64_t i = 1; i < count; ++i) {
-    sum = hn::Add(sum, LoadPart(x + picks[i] * inner + j, rest));
-  }
-  StorePart(sum, y + j, rest);
+  const auto load = [rest](const X* p) { return LoadPart(p, rest); };
+  StorePart(SumPicked(x + j, picks, count, inner, load), y + j, rest);
 }
 
 SumRowsFn FindSumRows(DType x, DType y) {

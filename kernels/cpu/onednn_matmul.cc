@@ -1,5 +1,6 @@
 // matmul and linear through dnnl::matmul. The transpose flags become strides; nothing is copied.
 // Source: oneDNN developer guide, "Matrix Multiplication".
+#include "halftone/kernels/cpu/long_product.h"
 #include "halftone/kernels/cpu/onednn_f16.h"
 #include "halftone/kernels/cpu/onednn_util.h"
 #include "halftone/kernels/cpu/widened.h"
@@ -32,6 +33,7 @@ absl::Status Supports(const ir::Node& node) {
   if (node.input_type(0).dtype == DType::kF16 && F16MatmulCost() > kCostOfWidening) {
     return Unimplemented("the library multiplies f16 no faster than f32, or not at all");
   }
+  if (IsLongProduct(node)) return Unimplemented("sums over so many rows go through f64");
   for (const ir::Value& v : node.inputs()) {
     if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
   }

@@ -1,8 +1,8 @@
 // Inner loops of reductions over f32 lanes. An Op has: Acc, kInitial; Start, Step on vectors; Flush
 // adds each lane to its own accumulator, FlushLanes all lanes to one, Scalar a value to one.
 //
-// Lanes take short blocks only (1,024 elements of a run, 32 rows of a column) before they are
-// flushed, so that where Acc is double the error does not grow with the length.
+// Lanes take short blocks only (up to 1,024 elements of a run, kLaneTerms rows of a column) before
+// they are flushed, so that where Acc is double the error does not grow with the length.
 #if defined(HALFTONE_SIMD_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFTONE_SIMD_REDUCE_INL_H_
 #undef HALFTONE_SIMD_REDUCE_INL_H_
@@ -23,7 +23,7 @@ template <typename Op, typename T>
 void ReduceRun(const void* data, int64_t n, void* result) {
   const T* x = static_cast<const T*>(data);
   auto* acc = static_cast<typename Op::Acc*>(result);
-  constexpr int64_t kStep = kLanes, kBlock = 1024;
+  constexpr int64_t kStep = kLanes, kBlock = std::min<int64_t>(1024, 4 * kLaneTerms * kStep);
   const int64_t whole = n / kStep * kStep;
   for (int64_t begin = 0; begin < whole; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, whole);
@@ -41,14 +41,12 @@ void ReduceRun(const void* data, int64_t n, void* result) {
   for (int64_t i = whole; i < n; ++i) Op::Scalar(static_cast<float>(x[i]), acc);
 }
 
-constexpr int64_t kRowsPerFlush = 32;
-
 // kVecs vectors side by side.
 template <typename Op, int kVecs, typename T>
 HWY_INLINE void ReduceStrip(const T* x, int64_t stride, int64_t rows, typename Op::Acc* acc) {
   static_assert(kVecs == 1 || kVecs == 4);
-  for (int64_t begin = 0; begin < rows; begin += kRowsPerFlush) {
-    const int64_t end = std::min(begin + kRowsPerFlush, rows);
+  for (int64_t begin = 0; begin < rows; begin += kLaneTerms) {
+    const int64_t end = std::min(begin + kLaneTerms, rows);
     F32Vec a0 = Op::Start(), a1 = a0, a2 = a0, a3 = a0;
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x + r * stride;
@@ -79,9 +77,9 @@ void ReduceTile(const T* x, int64_t stride, int64_t rows, int64_t width, typenam
   if (j >= width) return;
   typename Op::Acc part[kLanes];
   std::fill_n(part, kLanes, Op::kInitial);
-  for (int64_t begin = 0; begin < rows; begin += kRowsPerFlush) {
+  for (int64_t begin = 0; begin < rows; begin += kLaneTerms) {
     F32Vec a = Op::Start();
-    for (int64_t r = begin; r < std::min(begin + kRowsPerFlush, rows); ++r) {
+    for (int64_t r = begin; r < std::min(begin + kLaneTerms, rows); ++r) {
       a = Op::Step(a, LoadPart(x + r * stride + j, width - j));
     }
     Op::Flush(a, part);

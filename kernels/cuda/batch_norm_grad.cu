@@ -14,7 +14,7 @@ namespace halftone::cuda {
 namespace {
 
 constexpr int kWarpsOfBlock = kTeamBlock / kWarp;
-constexpr int kFlush = 64;
+constexpr int kFlush = 32;
 
 struct GradSums {
   double dy, dyx;

@@ -18,7 +18,7 @@ struct ColumnChunks {
   ColumnChunks() = default;
   ColumnChunks(int64_t row_count, int64_t column_count) : rows(row_count), columns(column_count) {
     constexpr int64_t kMaxChunks = 65535;  // of a grid's y
-    // A thread of eight adds 32 rows in f32 before f64 takes over.
+    // A thread of eight adds 32 rows in f32 before f64 takes over (more beyond 16 million rows).
     rows_of_chunk = 256;
     while ((rows + rows_of_chunk - 1) / rows_of_chunk > kMaxChunks) rows_of_chunk *= 2;
     count = rows == 0 ? 1 : (rows + rows_of_chunk - 1) / rows_of_chunk;

@@ -89,11 +89,12 @@ __global__ void __launch_bounds__(kThreads) MatmulKernel(MatmulParams p, int64_t
       b += index * p.batch[axis].b_stride;
     }
 
-    Acc sums[kPerThread][kPerThread] = {};
+    Acc sums[kPerThread][kPerThread] = {}, lost[kPerThread][kPerThread] = {};
     for (int64_t depth = 0; depth < p.k; depth += kDepth) {
       LoadSlice<Acc>(a, p.m, p.k, p.a_row_stride, p.a_column_stride, row, depth, a_part);
       LoadSlice<Acc>(b, p.n, p.k, p.b_column_stride, p.b_row_stride, column, depth, b_part);
       __syncthreads();
+      Acc part[kPerThread][kPerThread] = {};
 #pragma unroll
       for (int k = 0; k < kDepth; ++k) {
         Acc left[kPerThread], right[kPerThread];
@@ -106,8 +107,19 @@ __global__ void __launch_bounds__(kThreads) MatmulKernel(MatmulParams p, int64_t
         for (int i = 0; i < kPerThread; ++i) {
 #pragma unroll
           for (int j = 0; j < kPerThread; ++j) {
-            sums[i][j] = MultiplyAdd(left[i], right[j], sums[i][j]);
+            part[i][j] = MultiplyAdd(left[i], right[j], part[i][j]);
           }
+        }
+      }
+      // Kahan, "Further remarks on reducing truncation errors", 1965: over slices the error does not
+      // grow with k.
+#pragma unroll
+      for (int i = 0; i < kPerThread; ++i) {
+#pragma unroll
+        for (int j = 0; j < kPerThread; ++j) {
+          const Acc next = part[i][j] - lost[i][j], sum = sums[i][j] + next;
+          lost[i][j] = (sum - sums[i][j]) - next;
+          sums[i][j] = sum;
         }
       }
       __syncthreads();

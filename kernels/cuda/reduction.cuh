@@ -21,7 +21,7 @@
 
 namespace halftone::cuda {
 
-inline constexpr int kFlush = 64;
+inline constexpr int kFlush = 32;
 
 // Elements of a pack, each with accumulators of its own.
 template <typename T>

@@ -16,6 +16,7 @@ namespace {
 constexpr int kTile = 1024;
 constexpr int kTileThreads = kTile / 2;
 constexpr int kThreads = 256;
+constexpr int64_t kFlush = 32;  // picks that are added in f32
 
 // Bits that hold 0..n.
 int BitsFor(int64_t n) {
@@ -107,15 +108,25 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     const int64_t row = i - block * s.rows;
     const X* const from = dy + block * s.picks * s.inner + unit * kPack;
     const int64_t end = starts[row + 1];
-    Compute<X> sum[kPack] = {};
+    // f32 over a few picks, f64 over those.
+    double total[kPack] = {};
+    for (int64_t k = starts[row]; k < end;) {
+      const int64_t few = k + kFlush < end ? k + kFlush : end;
+      Compute<X> sum[kPack] = {};
 #pragma unroll 4
-    for (int64_t k = starts[row]; k < end; ++k) {
-      Compute<X> v[kPack];
-      LoadPack(from + static_cast<int64_t>(keys[k] & position_mask) * s.inner, v);
+      for (; k < few; ++k) {
+        Compute<X> v[kPack];
+        LoadPack(from + static_cast<int64_t>(keys[k] & position_mask) * s.inner, v);
 #pragma unroll
-      for (int c = 0; c < kPack; ++c) sum[c] += v[c];
+        for (int c = 0; c < kPack; ++c) sum[c] += v[c];
+      }
+#pragma unroll
+      for (int c = 0; c < kPack; ++c) total[c] += static_cast<double>(sum[c]);
     }
-    StorePack(sum, dx + i * s.inner + unit * kPack);
+    Compute<X> rounded[kPack];
+#pragma unroll
+    for (int c = 0; c < kPack; ++c) rounded[c] = static_cast<Compute<X>>(total[c]);
+    StorePack(rounded, dx + i * s.inner + unit * kPack);
   });
 }
 
