@@ -100,8 +100,8 @@ void Graph::Impl::NoteMemory(const CompiledStep& step) {
   if (!in_f32.ok() || bytes <= *in_f32) return;
   AddNote(NoteKind::kMoreMemory,
           Concat("amp: the step takes ", MiB(bytes), " of working memory, in f32 about ",
-                 MiB(*in_f32), ": this CPU computes in f32, and ", widened, " kernels hold f32 ",
-                 "copies of their 16-bit operands; f32 is the better choice here"));
+                 MiB(*in_f32), ": ", widened, " kernels compute in f32 here and hold f32 copies ",
+                 "of their 16-bit operands; f32 is the better choice on this device"));
 }
 
 void Graph::Impl::NoteCompilesAnew(CompiledStep& step, const GraphConfig& config) {

@@ -144,8 +144,8 @@ TEST_F(GraphNotes, F20WidenedF16ThatTakesMoreMemorySaysSo) {
     EXPECT_THAT(notes[true],
                 ElementsAre(MatchesRegex(
                     "amp: the step takes [0-9.]+ MiB of working memory, in f32 about [0-9.]+ MiB: "
-                    "this CPU computes in f32, and [0-9]+ kernels hold f32 copies of their 16-bit "
-                    "operands; f32 is the better choice here")));
+                    "[0-9]+ kernels compute in f32 here and hold f32 copies of their 16-bit "
+                    "operands; f32 is the better choice on this device")));
   }
 }
 
