@@ -165,8 +165,8 @@ class Graph {
   // note of each kind but the last also goes to standard error, once in a process, unless the
   // environment has HALFTONE_NOTES=0.
   const std::vector<std::string>& notes() const;
-  // 0: the first notes only. 1: a line on standard error per compilation, and all notes. 3: also both
-  // texts.
+  // 0: the first notes only. 1: a line on standard error per compilation, and all notes. 3: also
+  // both texts.
   void debug(int level);
   // Bytes of working memory that all executables share.
   size_t arena_bytes() const;
