@@ -43,6 +43,12 @@ std::vector<ir::Node*> NodesOf(const ir::Graph& graph, const std::string& op) {
   return nodes;
 }
 
+struct Loss {
+  std::string scaler;
+  std::vector<std::string> optimizers;  // that it reaches; none: all
+  size_t output;
+};
+
 // Runs autodiff on the graph, whose outputs then hold losses and gradients.
 void Differentiate(ir::Graph& graph, std::vector<Claim>& claims) {
   graph.outputs().clear();
@@ -53,9 +59,11 @@ void Differentiate(ir::Graph& graph, std::vector<Claim>& claims) {
       claims.push_back({{loss}, marker->input(i + 1).node, AddOutput(graph, marker->output(i))});
     }
   }
-  std::map<std::string, std::vector<size_t>> losses;  // by scaler
+  std::vector<Loss> losses;
   for (const ir::Node* marker : NodesOf(graph, "backward")) {
-    losses[marker->attrs().GetString("scaler")].push_back(AddOutput(graph, marker->input(0)));
+    losses.push_back({marker->attrs().GetString("scaler"),
+                      marker->attrs().Get<std::vector<std::string>>("optimizers"),
+                      AddOutput(graph, marker->input(0))});
   }
   passes::PassContext context;
   context.target = *passes::FindFixedTarget("cpu-avx512bf16");
@@ -64,14 +72,24 @@ void Differentiate(ir::Graph& graph, std::vector<Claim>& claims) {
   ASSERT_TRUE(graph.Sort().ok());
   for (const ir::Node* optimizer : NodesOf(graph, "optimizer")) {
     const auto& params = optimizer->attrs().Get<std::vector<std::string>>("grad_params");
+    const auto& scalers = optimizer->attrs().Get<std::vector<std::string>>("grad_scalers");
     for (int i = 0; i < optimizer->num_inputs(); ++i) {
       const auto variables = graph.variable_nodes();
       const auto variable = std::find_if(
           variables.begin(), variables.end(),
           [&](const ir::Node* node) { return node->attrs().GetString("name") == params[i]; });
       ASSERT_NE(variable, variables.end()) << params[i];
-      claims.push_back({losses[optimizer->attrs().GetString("scaler")], *variable,
-                        AddOutput(graph, optimizer->input(i))});
+      const std::string& scaler =
+          scalers.empty() ? optimizer->attrs().GetString("scaler") : scalers[i];
+      std::vector<size_t> of_this_scaler;
+      for (const Loss& loss : losses) {
+        const auto& reached = loss.optimizers;
+        const std::string& name = optimizer->attrs().GetString("name");
+        const bool reaches =
+            reached.empty() || std::find(reached.begin(), reached.end(), name) != reached.end();
+        if (reaches && loss.scaler == scaler) of_this_scaler.push_back(loss.output);
+      }
+      claims.push_back({of_this_scaler, *variable, AddOutput(graph, optimizer->input(i))});
     }
   }
 }
@@ -123,6 +141,8 @@ TEST(AutodiffNumeric, GoldenGraphsAgreeWithCentralDifferences) {
   for (const std::string& path : AutodiffFiles()) {
     SCOPED_TRACE(path);
     const auto golden = ReadGolden(path);
+    // What is detached moves with its parameter here, and counts as a constant there.
+    if (golden->input.find(" = detach(") != std::string::npos) continue;
     std::string text = std::regex_replace(golden->input, std::regex("\\b(bf16|f16|f32)\\b"), "f64");
     // The outputs of an optimizer are f32 whatever the gradients are.
     text = std::regex_replace(text, std::regex(" : f64\\[\\], bool\\[\\]"), "");
