@@ -145,6 +145,27 @@ TEST(ParameterGroups, ATiedWeightInTwoGroupsIsNamed) {
                 "0 of optimizer0; expected one group a parameter");
 }
 
+// The same where the tie is made later; within a group it is one parameter from then on.
+TEST(ParameterGroups, ALaterTieAcrossGroupsIsNamed) {
+  TwoParameters across, within;
+  across.graph.add_optimizer(optim::SGD({{{across.w}, {}}, {{across.b}, {.lr = 1}}}));
+  across.Step(1, 1);
+  across.b = across.w;
+  const absl::Status status = CallStatus(across.graph, {F32({1}, {1}), F32({1}, {1})});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status),
+            "optimizer0: parameter \"w\" is tied to one of another group; expected one group a "
+            "parameter");
+  Parameter c = Filled(0);
+  within.graph.add_parameter("c", c);
+  OptimizerHandle optimizer =
+      within.graph.add_optimizer(optim::SGD({{{c}, {}}, {{within.w, within.b}, {}}}, {.lr = 1}));
+  within.b = within.w;
+  within.Step(1, 2);
+  EXPECT_THAT(within.Values2(), ElementsAre(-3, -3));
+  EXPECT_THAT(optimizer.group(1).parameters(), ElementsAre("w"));
+}
+
 // Lists of two modules, put together by hand, have a tied weight twice.
 TEST(ParameterGroups, F23ATiedWeightInOneGroupCountsOnce) {
   Linear encoder(1, 1, /*bias=*/false), decoder(1, 1, /*bias=*/false);
