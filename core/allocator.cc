@@ -1,11 +1,14 @@
 #include "halftone/core/allocator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "halftone/core/alloc_counter.h"
+#include "halftone/core/mapped_blocks.h"
 
 namespace halftone {
 namespace {
@@ -35,9 +38,18 @@ void RaisePeak() {
   }
 }
 
+MemoryBlock HeapBlock(size_t bytes, bool zeroed) {
+  // aligned_alloc wants a multiple of the alignment; an empty buffer still has an address.
+  const size_t lines = std::max<size_t>(1, (bytes + kBufferAlignment - 1) / kBufferAlignment);
+  const size_t capacity = lines * kBufferAlignment;
+  void* const data = std::aligned_alloc(kBufferAlignment, capacity);
+  if (zeroed && data != nullptr) std::memset(data, 0, capacity);
+  return {data, capacity};
+}
+
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t bytes) {
+absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Make(size_t bytes, bool zeroed) {
   // Half of the address space: rounding up and adding to the live bytes cannot overflow.
   constexpr auto kMaxBytes = static_cast<size_t>(std::numeric_limits<int64_t>::max() / 2);
   if (bytes > kMaxBytes) {
@@ -49,17 +61,15 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t bytes) {
                              " are live and the limit is ",
                              g_limit_bytes.load(std::memory_order_relaxed));
   }
-  // aligned_alloc wants a multiple of the alignment; an empty buffer still has an address.
-  const size_t lines = (bytes + kBufferAlignment - 1) / kBufferAlignment;
-  void* data = std::aligned_alloc(kBufferAlignment, (lines == 0 ? 1 : lines) * kBufferAlignment);
-  if (data == nullptr) {
+  const MemoryBlock block = IsMapped(bytes) ? MapBlock(bytes, zeroed) : HeapBlock(bytes, zeroed);
+  if (block.data == nullptr) {
     Release(counted);
     return ResourceExhausted("cannot allocate ", bytes, " bytes: the system has no more memory");
   }
   NoteAllocation();
   g_allocations.fetch_add(1, std::memory_order_relaxed);
   RaisePeak();
-  return std::shared_ptr<Buffer>(new Buffer(data, bytes));
+  return std::shared_ptr<Buffer>(new Buffer(block.data, bytes, block.capacity));
 }
 
 void Buffer::SetPending(std::shared_ptr<PendingWrite> write) {
@@ -72,7 +82,11 @@ void Buffer::SetPending(std::shared_ptr<PendingWrite> write) {
 Buffer::~Buffer() {
   PendingWrite* const pending = pending_.load(std::memory_order_acquire);
   if (pending != nullptr) pending->Forget(*this);
-  std::free(data_);
+  if (IsMapped(size_)) {
+    UnmapBlock({data_, capacity_});
+  } else {
+    std::free(data_);
+  }
   Release(static_cast<int64_t>(size_));
 }
 

@@ -32,7 +32,14 @@ class Buffer {
  public:
   // Error: ResourceExhausted with the number of bytes asked for, if the system or the limit
   // refuses.
-  static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t bytes);
+  static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t bytes) {
+    return Make(bytes, /*zeroed=*/false);
+  }
+  // The same with all bytes 0. The pages of a large buffer come when they are first touched, so
+  // this costs nothing before.
+  static absl::StatusOr<std::shared_ptr<Buffer>> AllocateZeroed(size_t bytes) {
+    return Make(bytes, /*zeroed=*/true);
+  }
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -55,9 +62,12 @@ class Buffer {
   void ClearPending() { pending_.store(nullptr, std::memory_order_release); }
 
  private:
-  Buffer(void* data, size_t size) : data_(data), size_(size) {}
+  static absl::StatusOr<std::shared_ptr<Buffer>> Make(size_t bytes, bool zeroed);
+  Buffer(void* data, size_t size, size_t capacity)
+      : data_(data), size_(size), capacity_(capacity) {}
   void* data_;
   size_t size_;
+  size_t capacity_;  // bytes taken from the system
   std::atomic<PendingWrite*> pending_{nullptr};
   std::shared_ptr<PendingWrite> last_write_;  // keeps what `pending_` names
 };

@@ -1,6 +1,7 @@
 // Element conversions: every pair of types is FromDouble(ToDouble(x)) or FromInt(ToInt(x)).
 #include "halftone/core/convert.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -172,6 +173,13 @@ void ConvertElements(const void* from, DType from_dtype, void* to, DType to_dtyp
       ConvertTyped(static_cast<const Pointee<decltype(from_tag)>*>(from),
                    static_cast<Pointee<decltype(to_tag)>*>(to), count);
     });
+  });
+}
+
+void FillElements(double value, void* to, DType dtype, int64_t count) {
+  Visit(dtype, [&](auto* tag) {
+    using T = Pointee<decltype(tag)>;
+    std::fill_n(static_cast<T*>(to), count, FromDouble<T>(value));
   });
 }
 

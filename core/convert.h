@@ -1,4 +1,4 @@
-// Conversion of whole arrays between element types.
+// Whole arrays of any element type: conversion, and one value throughout.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,8 @@ namespace halftone {
 // and StoreInt (integer and bool sources). The arrays must not overlap, except that `to` may be
 // `from` when both types are the same.
 void ConvertElements(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count);
+
+// Stores `value` in `count` elements, with one rounding.
+void FillElements(double value, void* to, DType dtype, int64_t count);
 
 }  // namespace halftone

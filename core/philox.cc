@@ -40,18 +40,25 @@ uint32_t PhiloxStream::NextWord() {
   return block_[used_++];
 }
 
+NormalPair NormalFromBits(uint32_t radius_word, uint32_t angle_word) {
+  // In (0, 1]: the logarithm stays finite.
+  const double u = (static_cast<double>(radius_word >> 8) + 1) * 0x1p-24;
+  const double angle = 2 * std::numbers::pi * static_cast<double>(UniformFromBits(angle_word));
+  const double radius = std::sqrt(-2 * std::log(u));
+  return {static_cast<float>(radius * std::cos(angle)),
+          static_cast<float>(radius * std::sin(angle))};
+}
+
 float PhiloxStream::Normal() {
   if (has_spare_) {
     has_spare_ = false;
     return spare_;
   }
-  // In (0, 1]: the logarithm stays finite.
-  const double u = (static_cast<double>(NextWord() >> 8) + 1) * 0x1p-24;
-  const double angle = 2 * std::numbers::pi * static_cast<double>(Uniform());
-  const double radius = std::sqrt(-2 * std::log(u));
-  spare_ = static_cast<float>(radius * std::sin(angle));
+  const uint32_t radius_word = NextWord();
+  const NormalPair pair = NormalFromBits(radius_word, NextWord());
+  spare_ = pair.second;
   has_spare_ = true;
-  return static_cast<float>(radius * std::cos(angle));
+  return pair.first;
 }
 
 uint64_t PhiloxStream::Below(uint64_t n) {

@@ -22,13 +22,19 @@ PhiloxCounter PhiloxBlock(uint64_t seed, uint64_t run, uint64_t group);
 // Uniform in [0, 1) with 24 bits: (word >> 8) * 2^-24.
 inline float UniformFromBits(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
+// Two independent standard normal numbers from two words, by Box-Muller.
+struct NormalPair {
+  float first, second;
+};
+NormalPair NormalFromBits(uint32_t radius_word, uint32_t angle_word);
+
 // A sequential generator over one stream, for initialisers and data shuffling.
 class PhiloxStream {
  public:
   explicit PhiloxStream(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
   uint32_t NextWord();
   float Uniform() { return UniformFromBits(NextWord()); }
-  // Standard normal by Box-Muller over two words.
+  // Standard normal; two words give two of them.
   float Normal();
   // Uniform in [0, n) without modulo bias. Requires: n > 0.
   uint64_t Below(uint64_t n);

@@ -4,32 +4,44 @@
 
 namespace halftone {
 
-absl::StatusOr<Tensor> Tensor::Allocate(DType dtype, const Shape& shape) {
-  const auto elements = static_cast<size_t>(shape.num_elements());
-  auto buffer = Buffer::Allocate(elements * SizeOf(dtype));
-  if (!buffer.ok()) {
-    return Annotate(buffer.status(), Concat("tensor ", Name(dtype), shape, ": "));
-  }
-  return Tensor(dtype, shape, *std::move(buffer));
+namespace {
+
+size_t BytesOf(DType dtype, const Shape& shape) {
+  return static_cast<size_t>(shape.num_elements()) * SizeOf(dtype);
 }
 
-Tensor Tensor::Empty(DType dtype, const Shape& shape) {
-  absl::StatusOr<Tensor> tensor = Allocate(dtype, shape);
+absl::Status NoMemory(const absl::Status& status, DType dtype, const Shape& shape) {
+  return Annotate(status, Concat("tensor ", Name(dtype), shape, ": "));
+}
+
+Tensor OrDie(absl::StatusOr<Tensor> tensor) {
   if (!tensor.ok()) {
     internal::CheckFailed(__FILE__, __LINE__, "memory", Message(tensor.status()).c_str());
   }
   return *std::move(tensor);
 }
 
-Tensor Tensor::Zeros(DType dtype, const Shape& shape) {
-  Tensor t = Empty(dtype, shape);
-  std::memset(t.raw(), 0, t.num_bytes());
-  return t;
+}  // namespace
+
+absl::StatusOr<Tensor> Tensor::Allocate(DType dtype, const Shape& shape) {
+  auto buffer = Buffer::Allocate(BytesOf(dtype, shape));
+  if (!buffer.ok()) return NoMemory(buffer.status(), dtype, shape);
+  return Tensor(dtype, shape, *std::move(buffer));
 }
+
+absl::StatusOr<Tensor> Tensor::AllocateZeros(DType dtype, const Shape& shape) {
+  auto buffer = Buffer::AllocateZeroed(BytesOf(dtype, shape));
+  if (!buffer.ok()) return NoMemory(buffer.status(), dtype, shape);
+  return Tensor(dtype, shape, *std::move(buffer));
+}
+
+Tensor Tensor::Empty(DType dtype, const Shape& shape) { return OrDie(Allocate(dtype, shape)); }
+
+Tensor Tensor::Zeros(DType dtype, const Shape& shape) { return OrDie(AllocateZeros(dtype, shape)); }
 
 Tensor Tensor::Full(DType dtype, const Shape& shape, double value) {
   Tensor t = Empty(dtype, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) t.set(i, value);
+  FillElements(value, t.raw(), dtype, t.num_elements());
   return t;
 }
 

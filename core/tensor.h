@@ -21,6 +21,8 @@ class Tensor {
 
   // Contents are uninitialised. Errors: ResourceExhausted.
   static absl::StatusOr<Tensor> Allocate(DType dtype, const Shape& shape);
+  // All elements 0 (see Buffer::AllocateZeroed). Errors: ResourceExhausted.
+  static absl::StatusOr<Tensor> AllocateZeros(DType dtype, const Shape& shape);
   // The next four end the program when memory runs out.
   static Tensor Empty(DType dtype, const Shape& shape);
   static Tensor Zeros(DType dtype, const Shape& shape);

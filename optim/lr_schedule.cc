@@ -116,6 +116,10 @@ double LRSchedule::At(double base_lr, int64_t applied_steps) const {
 }
 
 absl::Status LRSchedule::Validate() const {
+  if (num_terms_ > kMaxTerms) {
+    return InvalidArgument("a product of ", num_terms_ < kManyTerms ? "" : "at least ", num_terms_,
+                           " terms; expected at most ", kMaxTerms);
+  }
   for (const Term& term : terms_) {
     const KindInfo& info = InfoOf(term.kind);
     if (term.steps <= 0) {
@@ -146,7 +150,10 @@ std::string LRSchedule::ToString() const {
 absl::StatusOr<LRSchedule> LRSchedule::Parse(const std::string& text) { return Parser(text).Run(); }
 
 LRSchedule operator*(const LRSchedule& a, const LRSchedule& b) {
-  LRSchedule result = a;
+  LRSchedule result;
+  result.num_terms_ = std::min(a.num_terms_ + b.num_terms_, LRSchedule::kManyTerms);
+  if (result.num_terms_ > LRSchedule::kMaxTerms) return result;
+  result.terms_ = a.terms_;
   result.terms_.insert(result.terms_.end(), b.terms_.begin(), b.terms_.end());
   return result;
 }

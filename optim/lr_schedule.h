@@ -24,17 +24,21 @@ class LRSchedule {
     friend bool operator==(const Term&, const Term&) = default;
   };
 
-  LRSchedule() = default;
-  explicit LRSchedule(Term term) : terms_{term} {}
+  // Every term is a few nodes of the graph. A product of more is an error (Validate) and drops its
+  // terms, so that a product of products stays small.
+  static constexpr int64_t kMaxTerms = 256;
 
-  bool constant() const { return terms_.empty(); }
+  LRSchedule() = default;
+  explicit LRSchedule(Term term) : terms_{term}, num_terms_(1) {}
+
+  bool constant() const { return num_terms_ == 0; }
   const std::vector<Term>& terms() const { return terms_; }
 
   // The learning rate after `applied_steps` applied steps (0 before the first).
   double At(double base_lr, int64_t applied_steps) const;
 
   // Errors: InvalidArgument: "StepLR: step_size = 0; expected > 0", likewise gamma, t_max, eta_min,
-  // start_factor.
+  // start_factor; "a product of 300 terms; expected at most 256".
   absl::Status Validate() const;
 
   // "step(10,0.5)*warmup(5)"; "" if constant. The form of the optimizer marker's `schedule`.
@@ -47,7 +51,10 @@ class LRSchedule {
   friend bool operator==(const LRSchedule&, const LRSchedule&) = default;
 
  private:
+  static constexpr int64_t kManyTerms = 1'000'000;  // counted no further
+
   std::vector<Term> terms_;
+  int64_t num_terms_ = 0;
 };
 
 // lr * gamma^floor(t / step_size). Source: torch.optim.lr_scheduler.StepLR.

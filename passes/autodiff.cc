@@ -1,9 +1,11 @@
 #include "halftone/passes/autodiff.h"
 
 #include <algorithm>
+#include <set>
 
 #include "halftone/graph/ops/nn_util.h"
 #include "halftone/passes/decompose.h"
+#include "halftone/passes/replacements.h"
 #include "halftone/passes/reverse_sweep.h"
 #include "halftone/passes/rewrite.h"
 
@@ -90,6 +92,7 @@ class Autodiff : public Pass {
       HT_ASSIGN_OR_RETURN(const Seed seed, MakeSeed(*marker, &scale));
       using Gradients = std::map<ValueKey, ir::Value>;
       HT_ASSIGN_OR_RETURN(const Gradients gradients, SweepBack(graph, {seed}, wanted()));
+      Replacements replacements;
       for (int i = 0; i < marker->num_outputs(); ++i) {
         const ir::Value x = marker->input(i + 1);
         const auto found = gradients.find(KeyOf(x));
@@ -99,8 +102,9 @@ class Autodiff : public Pass {
         } else {
           HT_ASSIGN_OR_RETURN(gradient, ZeroOf(*marker, marker->output(i)));
         }
-        graph.ReplaceUses(marker->output(i), gradient);
+        replacements.Replace(marker->output(i), gradient);
       }
+      replacements.Finish(graph);
       context.stats["losses"] += 1;
       context.stats["gradients"] += static_cast<int64_t>(gradients.size());
       graph.Remove({marker});
@@ -204,7 +208,7 @@ class Autodiff : public Pass {
       const std::set<ValueKey> path = GradientPath(graph, Losses(markers), wanted());
       const std::vector<ir::Node*> nodes = WithoutGradient(graph, path);
       if (nodes.empty()) return absl::OkStatus();
-      for (ir::Node* node : nodes) HT_RETURN_IF_ERROR(ReplaceByDecomposition(*node, name()));
+      HT_RETURN_IF_ERROR(ReplaceByDecompositions(graph, nodes, name()));
       HT_RETURN_IF_ERROR(graph.Sort());
     }
   }
@@ -298,7 +302,9 @@ class Autodiff : public Pass {
   // Nothing is differentiated any more, so nothing has to be held back.
   static void RemoveDetaches(ir::Graph& graph) {
     const std::vector<ir::Node*> detaches = NodesOf(graph, "detach");
-    for (ir::Node* node : detaches) graph.ReplaceUses(node->output(), node->input(0));
+    Replacements replacements;
+    for (ir::Node* node : detaches) replacements.Replace(node->output(), node->input(0));
+    replacements.Finish(graph);
     graph.Remove(detaches);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "halftone/passes/replacements.h"
 #include "halftone/passes/rewrite.h"
 
 namespace halftone::passes {
@@ -36,19 +37,22 @@ class CleanUpCasts : public Pass {
   static int64_t ShortenChains(ir::Graph& graph) {
     int64_t changes = 0;
     std::vector<ir::Node*> gone;
+    Replacements replacements;
     for (ir::Node* node : Snapshot(graph)) {
       if (!IsCast(*node)) continue;
+      replacements.Update(*node);
       const ir::Node& inner = *node->input(0).node;
       if (IsCast(inner) && IsLossless(inner.input_type(0).dtype, inner.output_type().dtype)) {
         node->set_input(0, inner.input(0));
         ++changes;
       }
       if (node->input_type(0) == node->output_type()) {
-        graph.ReplaceUses(node->output(), node->input(0));
+        replacements.Replace(node->output(), node->input(0));
         gone.push_back(node);
         ++changes;
       }
     }
+    replacements.Finish(graph);
     graph.Remove(gone);
     return changes + RemoveUnreadCasts(graph);
   }
@@ -67,16 +71,19 @@ class CleanUpCasts : public Pass {
   static int64_t MergeEqualCasts(ir::Graph& graph) {
     std::map<std::tuple<int64_t, int, DType>, ir::Node*> first;
     std::vector<ir::Node*> merged;
+    Replacements replacements;
     for (ir::Node* node : Snapshot(graph)) {
       if (!IsCast(*node)) continue;
+      replacements.Update(*node);
       const ir::Value x = node->input(0);
       const auto [it, is_first] =
           first.emplace(std::make_tuple(x.node->id(), x.index, node->output_type().dtype), node);
       if (is_first) continue;
-      graph.ReplaceUses(node->output(), it->second->output());
+      replacements.Replace(node->output(), it->second->output());
       if (node->provenance.pass.empty()) it->second->provenance = {};
       merged.push_back(node);
     }
+    replacements.Finish(graph);
     graph.Remove(merged);
     return static_cast<int64_t>(merged.size());
   }
@@ -84,7 +91,9 @@ class CleanUpCasts : public Pass {
   static absl::StatusOr<int64_t> AbsorbCasts(ir::Graph& graph) {
     const ir::UseMap uses(graph);
     std::vector<ir::Node*> absorbed;
+    Replacements replacements;
     for (ir::Node* node : Snapshot(graph)) {
+      replacements.Update(*node);
       if (!IsCast(*node) || node->output_type().dtype != DType::kF32) continue;
       // Only gradients: a value of the forward pass is rounded to 16 bit for all its readers, the
       // f32 ones too, as the user's graph under mixed precision says (case A09).
@@ -93,9 +102,10 @@ class CleanUpCasts : public Pass {
       if (uses.uses(x).size() != 1 || uses.is_output(x) || !CanWriteF32(*x.node)) continue;
       x.node->mutable_attrs().Set("out", std::string("f32"));
       HT_RETURN_IF_ERROR(Reinfer(*x.node));
-      graph.ReplaceUses(node->output(), x);
+      replacements.Replace(node->output(), x);
       absorbed.push_back(node);
     }
+    replacements.Finish(graph);
     graph.Remove(absorbed);
     return static_cast<int64_t>(absorbed.size());
   }

@@ -1,10 +1,13 @@
 #include "halftone/passes/decompose.h"
 
+#include "halftone/passes/replacements.h"
 #include "halftone/passes/rewrite.h"
 
 namespace halftone::passes {
 
-absl::Status ReplaceByDecomposition(ir::Node& node, const char* pass) {
+namespace {
+
+absl::Status AppendDecomposition(ir::Node& node, const char* pass, Replacements& replacements) {
   ir::Graph& graph = node.graph();
   const ir::OpRecord& op = node.op();
   HT_CHECK(op.decompose != nullptr, "the op has no decomposition");
@@ -29,12 +32,25 @@ absl::Status ReplaceByDecomposition(ir::Node& node, const char* pass) {
       return Internal(node.Label(), ": the decomposition gives ", result.type(), " as output ", i,
                       "; expected ", type);
     }
-    graph.ReplaceUses(node.output(i), result.value());
+    replacements.Replace(node.output(i), result.value());
   }
   for (size_t i = nodes_before; i < graph.nodes().size(); ++i) {
     graph.nodes()[i]->amp = node.amp;
   }
-  graph.Remove({&node});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReplaceByDecompositions(ir::Graph& graph, const std::vector<ir::Node*>& nodes,
+                                     const char* pass) {
+  Replacements replacements;
+  for (ir::Node* node : nodes) {
+    replacements.Update(*node);
+    HT_RETURN_IF_ERROR(AppendDecomposition(*node, pass, replacements));
+  }
+  replacements.Finish(graph);
+  graph.Remove(nodes);
   return absl::OkStatus();
 }
 

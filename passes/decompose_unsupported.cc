@@ -24,14 +24,14 @@ class DecomposeUnsupported : public Pass {
       if (depth == kMaxDepth) {
         return Internal(unsupported.front()->Label(), ": the decomposition does not end");
       }
-      for (ir::Node* node : unsupported) {
+      for (const ir::Node* node : unsupported) {
         if (!node->op().decompose) {
           return Unimplemented(node->Label(), ": ", context.target->name(), " has no kernel for ",
                                node->op().name, ", and the op has no decomposition");
         }
-        HT_RETURN_IF_ERROR(ReplaceByDecomposition(*node, name()));
-        ++decomposed;
       }
+      HT_RETURN_IF_ERROR(ReplaceByDecompositions(graph, unsupported, name()));
+      decomposed += static_cast<int64_t>(unsupported.size());
     }
     context.stats["decomposed"] += decomposed;
     return decomposed > 0;

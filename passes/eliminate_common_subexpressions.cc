@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "halftone/graph/ir/text_format.h"
+#include "halftone/passes/replacements.h"
 #include "halftone/passes/rewrite.h"
 
 namespace halftone::passes {
@@ -21,6 +23,7 @@ uint64_t HashOf(const T& value) {
 }
 uint64_t HashOf(const DType& value) { return static_cast<uint64_t>(value); }
 uint64_t HashOf(const Tensor& value) {
+  if (ir::IsSplat(value)) return HashOf(value.at(0));
   return std::hash<std::string_view>()({static_cast<const char*>(value.raw()), value.num_bytes()});
 }
 template <typename T>
@@ -30,8 +33,9 @@ uint64_t HashOf(const std::vector<T>& values) {
   return hash;
 }
 
-uint64_t HashNode(const ir::Node& node) {
+uint64_t HashNode(const ir::Node& node, bool with_scope) {
   uint64_t hash = HashOf(node.op().name);
+  if (with_scope) Mix(hash, HashOf(node.scope()));
   for (const auto& [name, value] : node.attrs().entries()) {
     Mix(hash, HashOf(name));
     Mix(hash, std::visit([](const auto& typed) { return HashOf(typed); }, value));
@@ -53,11 +57,14 @@ class EliminateCommonSubexpressions : public Pass {
                                        [](const ir::Node* node) { return IsOp(*node, "amp"); });
     std::unordered_multimap<uint64_t, ir::Node*> seen;
     std::vector<ir::Node*> merged;
+    Replacements replacements;
     for (ir::Node* node : nodes) {
+      replacements.Update(*node);
       const ir::OpRecord& op = node->op();
       if (op.is_random || op.has_side_effect || op.is_marker) continue;
-      if (IsSource(*node) && ConstantValue(node->output()) == nullptr) continue;
-      const uint64_t hash = HashNode(*node);
+      if (IsSource(*node) && !IsOp(*node, "constant")) continue;
+      const bool is_constant = ConstantValue(node->output()) != nullptr;
+      const uint64_t hash = HashNode(*node, amp_waits && !is_constant);
       const auto [first, last] = seen.equal_range(hash);
       const auto found = std::find_if(
           first, last, [&](const auto& entry) { return Equal(*entry.second, *node, amp_waits); });
@@ -67,11 +74,12 @@ class EliminateCommonSubexpressions : public Pass {
       }
       ir::Node* kept = found->second;
       for (int i = 0; i < node->num_outputs(); ++i) {
-        graph.ReplaceUses(node->output(i), kept->output(i));
+        replacements.Replace(node->output(i), kept->output(i));
       }
       if (node->provenance.pass.empty()) kept->provenance = {};
       merged.push_back(node);
     }
+    replacements.Finish(graph);
     graph.Remove(merged);
     context.stats["merged"] += static_cast<int64_t>(merged.size());
     return !merged.empty();

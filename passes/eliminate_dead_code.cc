@@ -1,6 +1,7 @@
 #include "halftone/passes/eliminate_dead_code.h"
 
 #include <set>
+#include <unordered_set>
 
 #include "halftone/passes/rewrite.h"
 
@@ -24,7 +25,7 @@ class EliminateDeadCode : public Pass {
   const char* name() const override { return "eliminate-dead-code"; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
-    std::set<const ir::Node*> live;
+    std::unordered_set<const ir::Node*> live;
     for (const ir::Output& output : graph.outputs()) live.insert(output.value.node);
     // Operands come before their users, so one sweep from the end sees every user first.
     const std::vector<ir::Node*> nodes = Snapshot(graph);
@@ -43,12 +44,12 @@ class EliminateDeadCode : public Pass {
     for (const ir::Node* node : graph.variable_nodes()) {
       if (live.contains(node)) declared.insert(node->attrs().GetString("name"));
     }
-    std::vector<std::string> forgotten;
+    std::set<std::string> forgotten;
     for (const ir::Variable& variable : graph.variables()) {
-      if (!declared.contains(variable.name)) forgotten.push_back(variable.name);
+      if (!declared.contains(variable.name)) forgotten.insert(variable.name);
     }
     graph.Remove(dead);
-    for (const std::string& variable : forgotten) graph.RemoveVariable(variable);
+    if (!forgotten.empty()) graph.RemoveVariables(forgotten);
     context.stats["removed"] += static_cast<int64_t>(dead.size());
     context.stats["variables_removed"] += static_cast<int64_t>(forgotten.size());
     return !dead.empty() || !forgotten.empty();

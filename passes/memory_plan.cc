@@ -19,6 +19,18 @@ struct Storage {
   int merged_into = -1;
 };
 
+// One operand of one node.
+struct Read {
+  int position = 0;  // of the node; the number of nodes: read after the last one
+  int port = 0;
+};
+
+// Who needs a variable as it was at the start of the step.
+struct OldValue {
+  std::vector<Read> reads;
+  bool is_output = false;
+};
+
 class Planner {
  public:
   Planner(const ir::Graph& graph, const MemoryPlanOptions& options)
@@ -72,15 +84,14 @@ class Planner {
   }
 
   int VariableIndex(const std::string& name) const {
-    for (size_t i = 0; i < graph_.variables().size(); ++i) {
-      if (graph_.variables()[i].name == name) return static_cast<int>(i);
-    }
-    HT_CHECK(false, "a variable node without a variable");
-    return -1;
+    const int index = graph_.VariableIndex(name);
+    HT_CHECK(index >= 0, "a variable node without a variable");
+    return index;
   }
 
   void CreateStorages() {
     plan_.nodes.resize(graph_.nodes().size());
+    old_values_.resize(graph_.variables().size());
     for (int p = 0; p < end_; ++p) {
       const ir::Node& node = *graph_.nodes()[p];
       NodePlan& plan = plan_.nodes[p];
@@ -113,14 +124,18 @@ class Planner {
     for (int p = 0; p < end_; ++p) {
       const ir::Node& node = *graph_.nodes()[p];
       if (IsStorageAlias(node)) continue;  // its readers count
+      if (node.op().can_fault) last_fault_ = p;
       const int when = IsOp(node, "commit") ? end_ : p;
-      for (ir::Value v : node.inputs()) {
-        Storage& storage = storages_[StorageOf(v)];
+      for (int port = 0; port < node.num_inputs(); ++port) {
+        Storage& storage = storages_[StorageOf(node.input(port))];
         storage.last = std::max(storage.last, when);
+        if (IsOldValue(storage)) old_values_[storage.slot.index].reads.push_back({when, port});
       }
     }
     for (const ir::Output& output : graph_.outputs()) {
-      storages_[StorageOf(output.value)].last = end_;
+      Storage& storage = storages_[StorageOf(output.value)];
+      storage.last = end_;
+      if (IsOldValue(storage)) old_values_[storage.slot.index].is_output = true;
     }
   }
 
@@ -153,6 +168,11 @@ class Planner {
     }
   }
 
+  // Whether it is a variable at the start of the step. Requires: no commit is placed yet.
+  static bool IsOldValue(const Storage& storage) {
+    return storage.fixed && storage.slot.space == Slot::Space::kVariable;
+  }
+
   // Whether nothing needs the old value of `variable` once storage `s` is written, and the step
   // cannot fail any more.
   bool CanWriteInPlace(int s, int variable) const {
@@ -160,25 +180,12 @@ class Planner {
     if (options_.may_write_variable && !options_.may_write_variable(*graph_.nodes()[writer])) {
       return false;
     }
-    for (int p = 0; p < end_; ++p) {
-      const ir::Node& node = *graph_.nodes()[p];
-      const bool is_commit = IsOp(node, "commit");  // reads at the end, wherever it stands
-      if (IsStorageAlias(node) || (p < writer && !is_commit)) continue;
-      if (node.op().can_fault) return false;
-      for (int port = 0; port < node.num_inputs(); ++port) {
-        if (!Holds(node.input(port), variable)) continue;
-        if (p != writer || !IsWrittenOver(node, port, s)) return false;
-      }
-    }
-    return std::none_of(graph_.outputs().begin(), graph_.outputs().end(),
-                        [&](const ir::Output& output) { return Holds(output.value, variable); });
-  }
-
-  // Whether `v` is the old value of the variable.
-  bool Holds(ir::Value v, int variable) const {
-    const Storage& storage = storages_[StorageOf(v)];
-    return storage.fixed && storage.slot.space == Slot::Space::kVariable &&
-           storage.slot.index == variable;
+    if (last_fault_ >= writer || old_values_[variable].is_output) return false;
+    const std::vector<Read>& reads = old_values_[variable].reads;
+    return std::all_of(reads.begin(), reads.end(), [&](const Read& read) {
+      return read.position < writer ||
+             (read.position == writer && IsWrittenOver(*graph_.nodes()[writer], read.port, s));
+    });
   }
 
   // Whether `node` may write storage `s` over its operand at `port`, which no other port reads.
@@ -284,6 +291,8 @@ class Planner {
   int kept_ = 0;
   std::vector<Storage> storages_;
   std::map<ValueId, int> storage_of_;
+  std::vector<OldValue> old_values_;                  // by position in graph.variables()
+  int last_fault_ = -1;                               // position of the last node that may fault
   std::vector<std::pair<int, int>> commits_to_copy_;  // variable, storage
   std::vector<int> commits_copied_;                   // storage of each commit copy
   MemoryPlan plan_;

@@ -122,12 +122,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  int VariableIndex(const std::string& name) const {
-    const auto& variables = graph_.variables();
-    const auto it = std::find_if(variables.begin(), variables.end(),
-                                 [&](const ir::Variable& v) { return v.name == name; });
-    return static_cast<int>(it - variables.begin());
-  }
+  int VariableIndex(const std::string& name) const { return graph_.VariableIndex(name); }
 
   std::string OldValue(int variable) const {
     return "variable \"" + graph_.variables()[variable].name + "\"";

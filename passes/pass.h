@@ -8,15 +8,18 @@
 #include "halftone/graph/ir/evaluator.h"
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/ir/target.h"
+#include "halftone/passes/progress.h"
 
 namespace halftone::passes {
 
 struct PassContext {
   const ir::Target* target = nullptr;        // never null when run through the pass manager
   const ir::Evaluator* evaluator = nullptr;  // null: nothing is folded
+  Progress* progress = nullptr;              // told of each pass; may be null
   std::map<std::string, int64_t>
       stats;                       // counters of the pass that runs now: "casts_inserted" -> 3
   int64_t folded_bytes = 0;        // by fold-constants; kept over all passes
+  int64_t fold_read_bytes = 0;     // likewise
   std::vector<std::string> notes;  // for the user: range lint, dropped scaler; kept over all passes
   // Entries of the amp policy that are no op and match no node, with what to say of each. Another
   // mode of the graph may need them, which only its owner knows.

@@ -79,6 +79,9 @@ absl::StatusOr<bool> PassManager::RunPass(Pass& pass, int round, ir::Graph& grap
                                           PassContext& context) {
   const uint64_t hash_before = options_.check_changed ? graph.Hash() : 0;
   context.stats.clear();
+  if (context.progress != nullptr) {
+    context.progress->Begin(std::string("pass ") + pass.name(), graph.nodes().size());
+  }
   const auto start = std::chrono::steady_clock::now();
   HT_ASSIGN_OR_RETURN(const bool changed, pass.Run(graph, context));
   if (changed) HT_RETURN_IF_ERROR(graph.Sort());

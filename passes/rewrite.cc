@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "halftone/graph/ir/infer.h"
+#include "halftone/graph/ir/text_format.h"
 
 namespace halftone::passes {
 
@@ -22,11 +23,10 @@ const Tensor* ConstantValue(ir::Value v) {
 bool IsSplat(ir::Value v, double value) {
   const Tensor* tensor = ConstantValue(v);
   if (tensor == nullptr || tensor->num_elements() == 0) return false;
-  for (int64_t i = 0; i < tensor->num_elements(); ++i) {
-    const double x = tensor->at(i);
-    if (x != value || std::signbit(x) != std::signbit(value)) return false;
-  }
-  return true;
+  // The first element tells nearly always; equal numbers of one dtype have equal bits.
+  const double first = tensor->at(0);
+  if (first != value || std::signbit(first) != std::signbit(value)) return false;
+  return tensor->num_elements() == 1 || ir::IsSplat(*tensor);
 }
 
 bool IsLossless(DType from, DType to) {

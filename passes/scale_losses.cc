@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "halftone/passes/replacements.h"
 #include "halftone/passes/rewrite.h"
 #include "halftone/passes/scaling.h"
 
@@ -27,14 +28,17 @@ class ScaleLosses : public Pass {
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
     HT_RETURN_IF_ERROR(CheckNames(graph));
     bool changed = DropIdleScalers(graph, context);
-    for (ir::Node* seed : FindMarkers(graph, "loss_seed")) {
+    const std::vector<ir::Node*> seeds = FindMarkers(graph, "loss_seed");
+    Replacements replacements;
+    for (ir::Node* seed : seeds) {
       ir::Builder b = BuilderLike(*seed, kScaleLossesPass);
       ir::Expr value = SeedValue(b, graph, *seed, context);
       HT_RETURN_IF_ERROR(b.status());
-      graph.ReplaceUses(seed->output(), value.value());
-      graph.Remove({seed});
+      replacements.Replace(seed->output(), value.value());
       changed = true;
     }
+    replacements.Finish(graph);
+    graph.Remove(seeds);
     if (changed) HT_RETURN_IF_ERROR(graph.Sort());
     return changed;
   }

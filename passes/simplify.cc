@@ -3,6 +3,7 @@
 #include <map>
 
 #include "halftone/passes/amp/amp_graph.h"
+#include "halftone/passes/replacements.h"
 #include "halftone/passes/rewrite.h"
 #include "halftone/passes/simplify_rules.h"
 
@@ -27,7 +28,9 @@ class Simplify : public Pass {
     precision_is_open_ = FindAmpMarker(graph) != nullptr;
     bool changed = false;
     std::vector<ir::Node*> replaced;
+    Replacements replacements;
     for (ir::Node* node : Snapshot(graph)) {
+      replacements.Update(*node);
       ir::Value value = node->output();
       while (value == node->output()) {
         value = ApplyFirst(*node, context);
@@ -35,9 +38,10 @@ class Simplify : public Pass {
       }
       if (!value.valid()) continue;
       HT_CHECK(value.type() == node->output_type(), "a simplification changed a type");
-      graph.ReplaceUses(node->output(), value);
+      replacements.Replace(node->output(), value);
       replaced.push_back(node);
     }
+    replacements.Finish(graph);
     graph.Remove(replaced);
     return changed;
   }

@@ -112,8 +112,7 @@ Expr Builder::Var(const Variable& variable) {
                            declared->init.ToString()));
       return Expr(this, Value{});
     }
-    for (Node* node : graph_->variable_nodes()) {
-      if (node->attrs().GetString("name") != variable.name) continue;
+    if (Node* node = graph_->FindVariableNode(variable.name)) {
       name_hint_.clear();
       return Expr(this, node->output());
     }
@@ -149,11 +148,9 @@ void Builder::Commit(const std::string& variable, Expr value) {
     return Fail(InvalidArgument("commit \"", variable, "\": value ", value.value().ToString(),
                                 " is ", value.type(), "; expected ", declared->type));
   }
-  for (const Node* node : graph_->commits()) {
-    if (node->attrs().GetString("variable") == variable) {
-      return Fail(absl::AlreadyExistsError(
-          Concat("commit \"", variable, "\": the variable has a commit already")));
-    }
+  if (graph_->FindCommit(variable) != nullptr) {
+    return Fail(absl::AlreadyExistsError(
+        Concat("commit \"", variable, "\": the variable has a commit already")));
   }
   Root("commit", {value}, {{"variable", variable}});
 }

@@ -18,6 +18,18 @@ std::vector<Node*> NodesOfOp(const std::vector<std::unique_ptr<Node>>& nodes, co
   return found;
 }
 
+Node* FindIn(const std::unordered_map<std::string, Node*>& nodes, const std::string& name) {
+  const auto it = nodes.find(name);
+  return it == nodes.end() ? nullptr : it->second;
+}
+
+// The variable that a `variable` node reads or a commit writes. A broken graph may lack it.
+std::string VariableOf(const Node& node) {
+  const AttrValue* name = node.attrs().Find(node.op().name == "commit" ? "variable" : "name");
+  const auto* text = name == nullptr ? nullptr : std::get_if<std::string>(name);
+  return text == nullptr ? "" : *text;
+}
+
 }  // namespace
 
 bool IsNameChar(char c) {
@@ -52,6 +64,8 @@ std::unique_ptr<Graph> Graph::Clone() const {
   for (const Output& output : outputs_) {
     copy->outputs_.push_back({output.name, mapped(output.value)});
   }
+  for (const auto& [name, node] : variable_nodes_) copy->variable_nodes_[name] = map.at(node);
+  for (const auto& [name, node] : commits_) copy->commits_[name] = map.at(node);
   copy->variables_ = variables_;
   copy->variable_index_ = variable_index_;
   copy->name_counts_ = name_counts_;
@@ -64,8 +78,24 @@ std::vector<Node*> Graph::variable_nodes() const { return NodesOfOp(nodes_, "var
 std::vector<Node*> Graph::commits() const { return NodesOfOp(nodes_, "commit"); }
 
 const Variable* Graph::FindVariable(const std::string& name) const {
-  auto it = variable_index_.find(name);
-  return it == variable_index_.end() ? nullptr : &variables_[it->second];
+  const int index = VariableIndex(name);
+  return index < 0 ? nullptr : &variables_[static_cast<size_t>(index)];
+}
+
+int Graph::VariableIndex(const std::string& name) const {
+  const auto it = variable_index_.find(name);
+  return it == variable_index_.end() ? -1 : static_cast<int>(it->second);
+}
+
+Node* Graph::FindVariableNode(const std::string& name) const {
+  return FindIn(variable_nodes_, name);
+}
+
+Node* Graph::FindCommit(const std::string& variable) const { return FindIn(commits_, variable); }
+
+std::unordered_map<std::string, Node*>* Graph::StateNodes(const Node& node) {
+  if (node.op().name == "variable") return &variable_nodes_;
+  return node.op().name == "commit" ? &commits_ : nullptr;
 }
 
 absl::Status Graph::AddVariable(Variable variable) {
@@ -76,15 +106,11 @@ absl::Status Graph::AddVariable(Variable variable) {
   return absl::OkStatus();
 }
 
-void Graph::RemoveVariable(const std::string& name) {
-  auto it = variable_index_.find(name);
-  if (it == variable_index_.end()) return;
-  const size_t removed = it->second;
-  variables_.erase(variables_.begin() + static_cast<std::ptrdiff_t>(removed));
-  variable_index_.erase(it);
-  for (auto& [other, index] : variable_index_) {
-    if (index > removed) --index;
-  }
+void Graph::RemoveVariables(const std::set<std::string>& names) {
+  std::erase_if(variables_,
+                [&](const Variable& variable) { return names.count(variable.name) != 0; });
+  variable_index_.clear();
+  for (size_t i = 0; i < variables_.size(); ++i) variable_index_[variables_[i].name] = i;
 }
 
 Node* Graph::AddNode(const OpRecord* op, std::vector<Value> inputs, Attributes attrs,
@@ -101,6 +127,7 @@ Node* Graph::AddNode(const OpRecord* op, std::vector<Value> inputs, Attributes a
   node->outputs_ = std::move(outputs);
   node->graph_ = this;
   by_name_[node->name_] = node.get();
+  if (auto* state = StateNodes(*node)) state->emplace(VariableOf(*node), node.get());
   return node.get();
 }
 
@@ -124,6 +151,10 @@ void Graph::Remove(const std::vector<Node*>& nodes) {
   for (auto& node : nodes_) {
     if (removed.count(node.get()) != 0) {
       by_name_.erase(node->name_);
+      if (auto* state = StateNodes(*node)) {
+        const auto it = state->find(VariableOf(*node));
+        if (it != state->end() && it->second == node.get()) state->erase(it);
+      }
       continue;
     }
     for (const Value& input : node->inputs_) {
@@ -137,10 +168,7 @@ void Graph::Remove(const std::vector<Node*>& nodes) {
   nodes_ = std::move(kept);
 }
 
-Node* Graph::FindNode(const std::string& name) const {
-  auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : it->second;
-}
+Node* Graph::FindNode(const std::string& name) const { return FindIn(by_name_, name); }
 
 std::string Graph::UniqueName(const std::string& hint) {
   // Leaves room for a suffix.

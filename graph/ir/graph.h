@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "halftone/graph/ir/op.h"
@@ -163,17 +165,26 @@ class Graph {
   const std::vector<Output>& outputs() const { return outputs_; }
 
   const std::vector<Variable>& variables() const { return variables_; }
+  // In constant time, as the next two; null if there is none.
   const Variable* FindVariable(const std::string& name) const;
+  // The node that reads the variable, and the commit that writes it. A node that is in the graph
+  // keeps its attribute `name` or `variable`.
+  Node* FindVariableNode(const std::string& name) const;
+  Node* FindCommit(const std::string& variable) const;
+  // Position in variables(); -1 if there is none.
+  int VariableIndex(const std::string& name) const;
   // Error: AlreadyExists, "variable "fc1.weight" is declared twice".
   absl::Status AddVariable(Variable variable);
-  void RemoveVariable(const std::string& name);
+  // Those that the graph does not have are left alone. Linear in all variables.
+  void RemoveVariables(const std::set<std::string>& names);
 
   // Appends a node without checks (Builder is the checked way). The name is `name_hint`, with other
   // characters than IsValidName allows replaced by '_', and made unique by _1, _2, ...
   Node* AddNode(const OpRecord* op, std::vector<Value> inputs, Attributes attrs,
                 std::vector<ValueType> outputs, const std::string& name_hint,
                 const std::string& scope);
-  // Replaces every use (inputs and graph outputs) of `from` by `to`, except in `except`.
+  // Replaces every use (inputs and graph outputs) of `from` by `to`, except in `except`. Linear in
+  // all nodes: a pass that replaces many values collects them (passes/replacements.h).
   void ReplaceUses(Value from, Value to, const Node* except = nullptr);
   // Number of uses of each output is computed on demand by passes; see Users.
   // Removes nodes; they must have no users left outside the set.
@@ -194,9 +205,13 @@ class Graph {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Output> outputs_;
   std::vector<Variable> variables_;
-  std::map<std::string, size_t> variable_index_;
-  std::map<std::string, int64_t> name_counts_;
-  std::map<std::string, Node*> by_name_;
+  // The map in which `node` is found by its variable; null for other ops.
+  std::unordered_map<std::string, Node*>* StateNodes(const Node& node);
+
+  std::unordered_map<std::string, size_t> variable_index_;
+  std::unordered_map<std::string, Node*> variable_nodes_, commits_;
+  std::unordered_map<std::string, int64_t> name_counts_;
+  std::unordered_map<std::string, Node*> by_name_;
   int64_t next_id_ = 0;
 };
 
@@ -221,7 +236,7 @@ class UseMap {
 
  private:
   std::map<std::pair<int64_t, int>, std::vector<Use>> uses_;
-  std::map<std::pair<int64_t, int>, bool> outputs_;
+  std::set<std::pair<int64_t, int>> outputs_;
 };
 
 }  // namespace halftone::ir

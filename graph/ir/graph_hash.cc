@@ -1,6 +1,9 @@
+#include <functional>
 #include <set>
+#include <string_view>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ir/text_format.h"
 
 namespace halftone::ir {
 namespace {
@@ -73,7 +76,11 @@ void Hasher::Attribute(const AttrValue& value) {
       if (!tensor.defined()) return;
       Int(static_cast<int64_t>(tensor.dtype()));
       Shape(tensor.shape());
-      return Bytes(tensor.raw(), tensor.num_bytes());
+      if (IsSplat(tensor)) return Bytes(tensor.raw(), SizeOf(tensor.dtype()));
+      // A hash of whole words: a constant may be large.
+      const auto* bytes = static_cast<const char*>(tensor.raw());
+      return Int(static_cast<int64_t>(
+          std::hash<std::string_view>()(std::string_view(bytes, tensor.num_bytes()))));
     }
   }
 }

@@ -221,7 +221,11 @@ absl::Status TextParser::ParseElements(const Token& start, bool splat, Tensor& t
   if (!splat) return absl::OkStatus();
   const size_t size = SizeOf(tensor.dtype());
   char* data = static_cast<char*>(tensor.raw());
-  for (size_t at = size; at < tensor.num_bytes(); at += size) std::memcpy(data + at, data, size);
+  for (size_t filled = size; filled < tensor.num_bytes();) {
+    const size_t more = std::min(filled, tensor.num_bytes() - filled);
+    std::memcpy(data + filled, data, more);
+    filled += more;
+  }
   return absl::OkStatus();
 }
 

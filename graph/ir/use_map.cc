@@ -10,7 +10,7 @@ UseMap::UseMap(const Graph& graph) {
     }
   }
   for (const Output& output : graph.outputs()) {
-    if (output.value.valid()) outputs_[{output.value.node->id(), output.value.index}] = true;
+    if (output.value.valid()) outputs_.insert({output.value.node->id(), output.value.index});
   }
 }
 

@@ -12,7 +12,7 @@ Value constant(const Tensor& value, Loc loc) {
         loc, InvalidArgument("constant: an undefined tensor; expected one with a shape"));
   }
   trace->At(loc);
-  return trace->Wrap(trace->builder().Constant(value.Clone()));
+  return trace->Constant(value);
 }
 
 }  // namespace halftone::nn

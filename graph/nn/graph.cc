@@ -86,12 +86,18 @@ double Graph::grad_norm() const {
 
 uint64_t Graph::run_count() const { return impl_->run_count; }
 
+std::string TextOf(const ir::Graph& graph) {
+  ir::TextOptions options;
+  options.constant_files = true;
+  return ir::Print(graph, options);
+}
+
 std::string Graph::traced_text() const {
-  return impl_->cache.empty() ? "" : ir::Print(*impl_->cache[0]->traced);
+  return impl_->cache.empty() ? "" : TextOf(*impl_->cache[0]->traced);
 }
 
 std::string Graph::compiled_text() const {
-  return impl_->cache.empty() ? "" : ir::Print(impl_->cache[0]->executable->graph());
+  return impl_->cache.empty() ? "" : TextOf(impl_->cache[0]->executable->graph());
 }
 
 const ir::Graph* Graph::compiled_graph() const {

@@ -145,7 +145,8 @@ class Graph {
   uint64_t run_count() const;
 
   // Text of the step as build() described it and after all passes, for the signature called or
-  // compiled last; empty before.
+  // compiled last; empty before. Constants over 1,024 elements are not in it, only the names of
+  // the files to which config.dump_dir writes them.
   std::string traced_text() const;
   std::string compiled_text() const;
   const ir::Graph* compiled_graph() const;
@@ -165,8 +166,8 @@ class Graph {
   // note of each kind but the last also goes to standard error, once in a process, unless the
   // environment has HALFTONE_NOTES=0.
   const std::vector<std::string>& notes() const;
-  // 0: the first notes only. 1: a line on standard error per compilation, and all notes. 3: also
-  // both texts.
+  // 0: the first notes only. 1: a line on standard error per pass and per compilation, and all
+  // notes. 3: also both texts.
   void debug(int level);
   // Bytes of working memory that all executables share.
   size_t arena_bytes() const;

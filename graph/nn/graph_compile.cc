@@ -220,6 +220,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   runtime::CompileOptions options;
   options.device = device;
   options.seed = graph.config.seed;
+  options.every_stage = debug >= 1;
   options.dump_dir = DumpDir(graph.config);
   if (!options.dump_dir.empty()) {
     options.dump_name = Concat(name, "_", NextDumpNumber(options.dump_dir, name));
@@ -251,8 +252,8 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   }
   NoteSurprises(*step);
   if (debug >= 3) {
-    std::fprintf(stderr, "%s%s", ir::Print(*step->traced).c_str(),
-                 ir::Print(step->executable->graph()).c_str());
+    std::fprintf(stderr, "%s%s", TextOf(*step->traced).c_str(),
+                 TextOf(step->executable->graph()).c_str());
   }
   return step;
 }

@@ -69,6 +69,9 @@ struct Addition {
 };
 
 // One compiled signature.
+// For people: large constants are named, not printed.
+std::string TextOf(const ir::Graph& graph);
+
 struct CompiledStep {
   std::vector<ir::ValueType> inputs;
   StepConfig config;

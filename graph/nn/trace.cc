@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "halftone/core/philox.h"
+#include "halftone/graph/ir/limits.h"
 #include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/module.h"
 
@@ -109,6 +110,22 @@ int64_t Trace::NextRandomSeed() {
       Concat(seed_, training_ ? "/" : "/eval/", scope, "#", random_ordinals_[scope]++);
   // Attributes are signed; one bit less of seed costs nothing.
   return static_cast<int64_t>(HashName(key.data(), key.size()) >> 1);
+}
+
+Value Trace::Constant(const Tensor& value) {
+  if (value.num_elements() <= ir::kMaxInlineElements) {
+    return Wrap(builder_.Constant(value.Clone()));
+  }
+  const uint64_t hash = HashName(static_cast<const char*>(value.raw()), value.num_bytes());
+  std::vector<ir::Value>& same_hash = large_constants_[hash];
+  for (const ir::Value& known : same_hash) {
+    if (BitEqual(known.node->attrs().Get<Tensor>("value"), value)) {
+      return Wrap(builder_.Wrap(known));
+    }
+  }
+  const ir::Expr made = builder_.Constant(value.Clone());
+  if (made.valid()) same_hash.push_back(made.value());
+  return Wrap(made);
 }
 
 void Trace::EnterModule(const Module& module, Loc loc) {

@@ -74,6 +74,10 @@ class Trace {
   // Where the innermost module was called, for ops that a module of Halftone makes.
   Loc call_site() const { return frames_.back().call_site; }
 
+  // The node of a constant. Large ones that are equal, such as the mask of every layer, are one
+  // node.
+  Value Constant(const Tensor& value);
+
   bool has_backward() const { return has_backward_; }
   void note_backward() { has_backward_ = true; }
   // Whether something beside backward() needs the graph's scalers.
@@ -105,6 +109,7 @@ class Trace {
   std::map<const runtime::VariableStorage*, ir::Expr> values_;
   std::vector<std::pair<std::string, const runtime::VariableStorage*>> written_;
   std::map<std::string, int> random_ordinals_;
+  std::map<uint64_t, std::vector<ir::Value>> large_constants_;  // by a hash of their bytes
 };
 
 // Holds a module's scope open; user modules with several inputs open one in their own functions.

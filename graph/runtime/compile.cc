@@ -10,9 +10,11 @@
 namespace halftone::runtime {
 namespace {
 
-absl::Status RunPasses(ir::Graph& graph, const CompileOptions& options) {
+absl::Status RunPasses(ir::Graph& graph, const CompileOptions& options,
+                       passes::Progress* progress) {
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, TargetOf(options.device));
   passes::PassContext context;
+  context.progress = progress;
   context.target = target.get();
   const kernels::ReferenceEvaluator evaluator;
   context.evaluator = &evaluator;
@@ -50,9 +52,15 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
                                                     const CompileOptions& options,
                                                     VariableStore& store,
                                                     std::shared_ptr<Arena> arena) {
-  HT_RETURN_IF_ERROR(RunPasses(*graph, options));
-  return Executable::Create(std::move(graph), options.device, options.seed, store,
-                            std::move(arena));
+  passes::ProgressOptions progress_options;
+  progress_options.every_stage = options.every_stage;
+  passes::Progress progress("@" + graph->name(), progress_options);
+  HT_RETURN_IF_ERROR(RunPasses(*graph, options, &progress));
+  progress.Begin("kernels, initial values and memory", graph->nodes().size());
+  auto executable =
+      Executable::Create(std::move(graph), options.device, options.seed, store, std::move(arena));
+  progress.End();
+  return executable;
 }
 
 absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device) {
@@ -64,7 +72,7 @@ absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& d
   }
   CompileOptions options;
   options.device = device;
-  HT_RETURN_IF_ERROR(RunPasses(*graph, options));
+  HT_RETURN_IF_ERROR(RunPasses(*graph, options, /*progress=*/nullptr));
   return passes::PlanMemory(*graph).arena_bytes;
 }
 

@@ -20,6 +20,7 @@ struct CompileOptions {
   std::vector<std::string>* notes = nullptr;  // what passes had to say; may be null
   // PassContext::unmatched_entries; null: they are notes.
   std::map<std::string, std::string>* unmatched_entries = nullptr;
+  bool every_stage = false;  // a line on standard error for each pass
 };
 
 // The description of a device that passes and kernels agree on. Errors: those of kernels::OpenCuda.

@@ -1,10 +1,11 @@
 #include "halftone/graph/runtime/variable_storage.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "halftone/core/check.h"
+#include "halftone/core/convert.h"
 #include "halftone/core/philox.h"
+#include "halftone/graph/runtime/initial_values.h"
 
 namespace halftone::runtime {
 
@@ -16,9 +17,8 @@ std::string VariableStorage::TypeString() const { return Concat(Name(dtype_), sh
 
 absl::Status VariableStorage::Materialise(uint64_t seed, const std::string& name) {
   if (materialised()) return absl::OkStatus();
-  HT_ASSIGN_OR_RETURN(Tensor value, Tensor::Allocate(dtype_, shape_));
-  Initialise(init_, seed, HashName(name.data(), name.size()), value);
-  value_ = std::move(value);
+  HT_ASSIGN_OR_RETURN(
+      value_, MakeInitialValue(init_, seed, HashName(name.data(), name.size()), dtype_, shape_));
   HostWrote();
   return absl::OkStatus();
 }
@@ -82,25 +82,8 @@ absl::Status VariableStorage::Reserve() {
 void VariableStorage::StartAnew() {
   HT_CHECK(init_.kind == ir::Initializer::Kind::kConstant, "a first value that is not random");
   if (!materialised()) return;
-  Initialise(init_, 0, 0, value_);
+  FillElements(init_.a, value_.raw(), dtype_, value_.num_elements());
   HostWrote();
-}
-
-void Initialise(const ir::Initializer& init, uint64_t seed, uint64_t stream, Tensor& value) {
-  PhiloxStream random(seed, stream);
-  for (int64_t i = 0; i < value.num_elements(); ++i) {
-    switch (init.kind) {
-      case ir::Initializer::Kind::kConstant:
-        value.set(i, init.a);
-        break;
-      case ir::Initializer::Kind::kUniform:
-        value.set(i, init.a + (init.b - init.a) * static_cast<double>(random.Uniform()));
-        break;
-      case ir::Initializer::Kind::kNormal:
-        value.set(i, init.a + init.b * static_cast<double>(random.Normal()));
-        break;
-    }
-  }
 }
 
 }  // namespace halftone::runtime

@@ -98,7 +98,4 @@ class VariableStorage {
   std::map<std::pair<kernels::DeviceBackend*, DType>, DeviceCopy> on_devices_;
 };
 
-// Fills `value` as `init` says, from random stream (seed, stream).
-void Initialise(const ir::Initializer& init, uint64_t seed, uint64_t stream, Tensor& value);
-
 }  // namespace halftone::runtime

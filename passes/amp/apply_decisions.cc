@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "halftone/passes/replacements.h"
 #include "halftone/passes/rewrite.h"
 
 namespace halftone::passes {
@@ -26,11 +27,13 @@ class Applier {
  private:
   void RemoveOldCasts() {
     std::vector<ir::Node*> old;
+    Replacements replacements;
     for (const auto& node : graph_.nodes()) {
       if (!IsAmpCast(*node)) continue;
-      graph_.ReplaceUses(node->output(), node->input(0));
+      replacements.Replace(node->output(), node->input(0));
       old.push_back(node.get());
     }
+    replacements.Finish(graph_);
     graph_.Remove(old);
   }
 

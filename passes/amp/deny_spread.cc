@@ -14,6 +14,8 @@ std::vector<std::string> DenySpread::Run(const std::vector<std::string>& missing
   range_.assign(graph_.size(), false);
   leading_.assign(graph_.size(), false);
   parent_.assign(graph_.size(), -1);
+  seed_.assign(graph_.size(), -1);
+  depth_.assign(graph_.size(), 0);
   Seed(missing_kernel, notes);
   FindLeadingClear();
   Spread(true);
@@ -58,7 +60,7 @@ void DenySpread::Seed(const std::vector<std::string>& missing_kernel,
     } else {
       continue;
     }
-    parent_[v] = v;
+    parent_[v] = seed_[v] = v;
   }
 }
 
@@ -97,6 +99,8 @@ void DenySpread::Spread(bool range) {
         const bool through_clear = amp_class == AmpClass::kClear && (leading_[u] || range);
         if (amp_class != AmpClass::kInfer && !through_clear) continue;
         parent_[u] = v;
+        seed_[u] = seed_[v];
+        depth_[u] = depth_[v] + 1;
         range_[u] = range;
         following.push_back(u);
       }
@@ -107,17 +111,16 @@ void DenySpread::Spread(bool range) {
 
 std::string DenySpread::ChainReason(int v) const {
   if (parent_[v] == v) return seed_reason_[v];
-  std::vector<int> chain;  // what v reads, then what that reads, ... up to the seed
-  for (int u = v; parent_[u] != u; u = parent_[u]) chain.push_back(parent_[u]);
-  const int seed = chain.back();
-  chain.pop_back();
   std::string text =
-      Concat("f32: ", range_[v] ? "range" : "denied", ", because reads ", graph_.name(seed));
-  constexpr size_t kShown = 3;
-  for (size_t i = 0; i < chain.size() && i < kShown; ++i) {
-    text += Concat(i == 0 ? " via " : ", ", graph_.name(chain[i]));
+      Concat("f32: ", range_[v] ? "range" : "denied", ", because reads ", graph_.name(seed_[v]));
+  // What v reads, then what that reads, ..., as far as the seed: the nearest of them.
+  constexpr int kShown = 3;
+  const int between = depth_[v] - 1;
+  int u = parent_[v];
+  for (int i = 0; i < between && i < kShown; ++i, u = parent_[u]) {
+    text += Concat(i == 0 ? " via " : ", ", graph_.name(u));
   }
-  if (chain.size() > kShown) text += Concat(" and ", chain.size() - kShown, " more");
+  if (between > kShown) text += Concat(" and ", between - kShown, " more");
   return text;
 }
 

@@ -33,6 +33,8 @@ class DenySpread {
   std::vector<bool> range_;    // denied for a constant out of range
   std::vector<bool> leading_;  // see FindLeadingClear
   std::vector<int> parent_;    // the denied vertex it reads; itself for a seed; -1: not denied
+  std::vector<int> seed_;      // where the chain of parents ends
+  std::vector<int> depth_;     // how many parents away that is
 };
 
 }  // namespace halftone::passes

@@ -1,6 +1,7 @@
 #include "halftone/passes/amp/painter.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 #include "halftone/passes/amp/deny_spread.h"
@@ -136,14 +137,28 @@ class Painter {
     }
   }
 
-  // Repeats `round` (which lists the vertices to repaint, from one frozen state) until it lists
-  // none.
-  template <typename Round, typename Apply>
-  void FixedPoint(Round round, Apply apply) {
-    while (true) {
-      std::vector<std::pair<int, std::string>> found = round();
-      if (found.empty()) return;
-      for (const auto& [v, why] : found) apply(v, why);
+  // Repaints in rounds until nothing changes. `why(v)` says why v is to be repainted, or "", by the
+  // paint of v and its neighbours: each round asks from one frozen state, the first all vertices,
+  // the later ones the neighbours of what was just repainted.
+  template <typename Why, typename Apply>
+  void FixedPoint(Why why, Apply apply) {
+    std::vector<int> asked(graph_.size());
+    std::iota(asked.begin(), asked.end(), 0);
+    while (!asked.empty()) {
+      std::vector<std::pair<int, std::string>> found;
+      for (int v : asked) {
+        if (std::string reason = why(v); !reason.empty()) found.emplace_back(v, std::move(reason));
+      }
+      asked.clear();
+      for (const auto& [v, reason] : found) {
+        apply(v, reason);
+        for (int p : graph_.MainProducers(v)) {
+          if (p >= 0) asked.push_back(p);
+        }
+        asked.insert(asked.end(), graph_[v].users.begin(), graph_[v].users.end());
+      }
+      std::sort(asked.begin(), asked.end());
+      asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
     }
   }
 
@@ -159,18 +174,14 @@ class Painter {
 
   void Follow() {
     FixedPoint(
-        [this] {
-          std::vector<std::pair<int, std::string>> found;
-          for (int v = 0; v < graph_.size(); ++v) {
-            if (!Open(v) || ClassOf(v) != AmpClass::kInfer) continue;
-            std::vector<int> producers = graph_.MainProducers(v);
-            int leader = FirstLow(producers);
-            bool all = std::all_of(producers.begin(), producers.end(), [this](int p) {
-              return p >= 0 && (low_paint_[p] || IsParameterOrConstant(p));
-            });
-            if (leader >= 0 && all) found.emplace_back(v, Concat("follows ", graph_.name(leader)));
-          }
-          return found;
+        [this](int v) -> std::string {
+          if (!Open(v) || ClassOf(v) != AmpClass::kInfer) return "";
+          std::vector<int> producers = graph_.MainProducers(v);
+          int leader = FirstLow(producers);
+          bool all = std::all_of(producers.begin(), producers.end(), [this](int p) {
+            return p >= 0 && (low_paint_[p] || IsParameterOrConstant(p));
+          });
+          return leader >= 0 && all ? Concat("follows ", graph_.name(leader)) : "";
         },
         [this](int v, const std::string& why) { PaintLow(v, why); });
   }
@@ -193,19 +204,14 @@ class Painter {
 
   void Clear() {
     FixedPoint(
-        [this] {
-          std::vector<std::pair<int, std::string>> found;
-          for (int v = 0; v < graph_.size(); ++v) {
-            if (!Open(v) || ClassOf(v) != AmpClass::kClear) continue;
-            if (FedByLow(v)) {
-              int leader = FirstLow(graph_.MainProducers(v));
-              found.emplace_back(v, Concat("dtype does not matter, follows ", graph_.name(leader)));
-            } else if (ReadByLowOnly(v)) {
-              int leader = FirstLow(graph_[v].users);
-              found.emplace_back(v, Concat("dtype does not matter, read by ", graph_.name(leader)));
-            }
+        [this](int v) -> std::string {
+          if (!Open(v) || ClassOf(v) != AmpClass::kClear) return "";
+          if (FedByLow(v)) {
+            int leader = FirstLow(graph_.MainProducers(v));
+            return Concat("dtype does not matter, follows ", graph_.name(leader));
           }
-          return found;
+          if (!ReadByLowOnly(v)) return "";
+          return Concat("dtype does not matter, read by ", graph_.name(FirstLow(graph_[v].users)));
         },
         [this](int v, const std::string& why) {
           PaintLow(v, why);
@@ -230,14 +236,9 @@ class Painter {
 
   void Groups() {
     FixedPoint(
-        [this] {
-          std::vector<std::pair<int, std::string>> found;
-          for (int v = 0; v < graph_.size(); ++v) {
-            if (!low_paint_[v] || ClassOf(v) == AmpClass::kAllow || graph_[v].choice.forced)
-              continue;
-            if (std::string why = GroupProblem(v); !why.empty()) found.emplace_back(v, why);
-          }
-          return found;
+        [this](int v) -> std::string {
+          const bool stays = ClassOf(v) == AmpClass::kAllow || graph_[v].choice.forced;
+          return !low_paint_[v] || stays ? "" : GroupProblem(v);
         },
         [this](int v, const std::string& why) {
           low_paint_[v] = false;

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "halftone/graph/ir/text_format.h"
+
 namespace halftone::passes {
 namespace {
 
@@ -11,13 +13,19 @@ double RoundTo(DType low, double x) {
   return LoadDouble(&bits, low, 0);
 }
 
+// How many elements there are to look at: one of a splat.
+int64_t DifferentElements(const Tensor& value) {
+  return ir::IsSplat(value) ? 1 : value.num_elements();
+}
+
 }  // namespace
 
 std::optional<RangeProblem> RangeProblemOf(const ir::Node& constant, DType low) {
   const Tensor& value = constant.attrs().Get<Tensor>("value");
   bool some_nonzero = false, some_survive = false;
   double vanishing = 0;
-  for (int64_t i = 0; i < value.num_elements(); ++i) {
+  const int64_t n = DifferentElements(value);
+  for (int64_t i = 0; i < n; ++i) {
     const double x = value.at(i);
     const double y = RoundTo(low, x);
     if (std::isfinite(x) && std::isinf(y)) {
@@ -45,7 +53,8 @@ std::optional<RangeProblem> RangeProblemOfReader(const AmpGraph& graph, int v, D
 
 bool IsExactIn(const ir::Node& constant, DType low) {
   const Tensor& value = constant.attrs().Get<Tensor>("value");
-  for (int64_t i = 0; i < value.num_elements(); ++i) {
+  const int64_t n = DifferentElements(value);
+  for (int64_t i = 0; i < n; ++i) {
     const double x = value.at(i);
     if (RoundTo(low, x) != x && !std::isnan(x)) return false;
   }

@@ -2,14 +2,19 @@
 #include "halftone/core/allocator.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <fstream>
 #include <limits>
 #include <thread>
 #include <vector>
 
 #include "halftone/core/alloc_counter.h"
+#include "halftone/core/mapped_blocks.h"
 #include "halftone/tests/support/allocation_hook.h"
 
 namespace halftone {
@@ -91,6 +96,52 @@ TEST(BufferTest, SizesThatTheSystemDoesNotGive) {
   EXPECT_EQ(Message(status),
             "cannot allocate 2305843009213693952 bytes: the system has no more memory");
   EXPECT_EQ(BufferStats().live_bytes, before.live_bytes);
+}
+
+TEST(BufferTest, F19ZeroedIsZeroAlsoAfterReuse) {
+  for (const size_t size :
+       {size_t{1}, size_t{100}, kMappedBytes - 1, kMappedBytes, size_t{1} << 23}) {
+    for (int round = 0; round < 3; ++round) {
+      const auto buffer = *Buffer::AllocateZeroed(size);
+      EXPECT_EQ(buffer->size(), size);
+      const char* bytes = static_cast<const char*>(buffer->data());
+      ASSERT_TRUE(std::all_of(bytes, bytes + size, [](char c) { return c == 0; })) << size;
+      std::memset(buffer->data(), 0xFF, size);
+    }
+  }
+}
+
+int64_t ResidentBytes() {
+  int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Sizes that never come again, a few alive at a time, as the arrays of a graph whose shapes grow by
+// one: in a heap each leaves a hole in which the next does not fit.
+TEST(BufferTest, F64SizesThatGrowLeaveNothingBehind) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep freed memory for a while";
+#endif
+  constexpr size_t kMiB = size_t{1} << 20;
+  const int64_t before = ResidentBytes();
+  std::deque<std::shared_ptr<Buffer>> alive;
+  for (size_t i = 0; i < 600; ++i) {
+    for (const size_t size : {kMiB + 4096 * i, 2 * kMiB + 1024 * i, kMappedBytes + 64 * i}) {
+      alive.push_back(*Buffer::Allocate(size));
+      std::memset(alive.back()->data(), 1, size);
+    }
+    while (alive.size() > 24) alive.pop_front();
+  }
+  alive.clear();
+  EXPECT_LT(ResidentBytes() - before, static_cast<int64_t>(kMaxKeptBytes + 8 * kMiB));
+}
+
+TEST(BufferTest, GivesABlockOfAboutTheSizeAgain) {
+  if (!IsMapped(1 << 22)) GTEST_SKIP() << "the sanitizer watches the heap";
+  const void* first = (*Buffer::Allocate(size_t{1} << 22))->data();
+  EXPECT_EQ((*Buffer::Allocate((size_t{1} << 22) - 1000))->data(), first);
+  EXPECT_NE((*Buffer::Allocate(size_t{1} << 21))->data(), first) << "half of it would be wasted";
 }
 
 TEST(AllocationCounterTest, CountsNotesOfThisThread) {

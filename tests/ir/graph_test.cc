@@ -185,11 +185,34 @@ TEST(GraphVariables, AreFoundByName) {
   const absl::Status twice = graph.AddVariable(graph.variables()[1]);
   EXPECT_EQ(twice.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(Message(twice), "variable \"b\" is declared twice");
-  graph.RemoveVariable("b");
-  graph.RemoveVariable("no such");
+  graph.RemoveVariables({"b", "no such"});
   EXPECT_EQ(graph.FindVariable("b"), nullptr);
   EXPECT_EQ(graph.FindVariable("c")->name, "c");
+  EXPECT_EQ(graph.VariableIndex("c"), 1);
+  EXPECT_EQ(graph.VariableIndex("b"), -1);
   EXPECT_EQ(graph.variables().size(), 2u);
+}
+
+TEST(GraphVariables, F61NodesAreFoundByVariable) {
+  auto graph = ParseOrDie(R"(graph @g(%x: f32[2]) {
+    %w = variable "fc.weight" : f32[2]
+    %v = variable "other" : f32[2]
+    %y = add(%w, %x)
+    commit "fc.weight" = %y
+    return %y
+  })");
+  const auto check = [](const Graph& g) {
+    EXPECT_EQ(g.FindVariableNode("fc.weight"), g.FindNode("w"));
+    EXPECT_EQ(g.FindVariableNode("w"), nullptr) << "the name of the variable, not of the node";
+    EXPECT_EQ(g.FindCommit("fc.weight"), g.commits()[0]);
+    EXPECT_EQ(g.FindCommit("other"), nullptr);
+  };
+  check(*graph);
+  check(*graph->Clone());
+  graph->Remove({graph->FindNode("v"), graph->commits()[0]});
+  EXPECT_EQ(graph->FindVariableNode("other"), nullptr);
+  EXPECT_EQ(graph->FindCommit("fc.weight"), nullptr);
+  EXPECT_EQ(graph->FindVariableNode("fc.weight"), graph->FindNode("w"));
 }
 
 TEST(GraphHash, EqualTextsHaveEqualHashes) {

@@ -79,7 +79,7 @@ const Broken kBroken[] = {
     {"input name used twice",
      [](Graph& g) { N(g, "y").mutable_attrs().Set("name", std::string("x")); },
      "input(%y): a second input called \"x\""},
-    {"variable undeclared", [](Graph& g) { g.RemoveVariable("w"); },
+    {"variable undeclared", [](Graph& g) { g.RemoveVariables({"w"}); },
      "variable(%w): variable \"w\" is not declared"},
     {"variable disagrees",
      [](Graph& g) { N(g, "w").mutable_attrs().Set("init", std::string("normal(0,1)")); },

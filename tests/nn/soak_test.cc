@@ -1,4 +1,5 @@
-// Memory stays flat over long runs: 20,000 steps of one signature, and 1,000 compilations.
+// Memory stays flat over long runs: 20,000 steps of one signature, 1,000 compilations, and shapes
+// that grow.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -82,6 +83,22 @@ TEST(Soak, AThousandCompilations) {
   // Longer than the cache, so that each call compiles anew.
   ExpectFlat(1000, [&](int i) { model.Step(1 + i % 50); });
   EXPECT_EQ(model.builds, 1000);
+}
+
+// Every call compiles for arrays a little larger than any before.
+TEST(Soak, F64ShapesThatGrowByOne) {
+  if (!kMemoryIsReal || ResidentKib() == 0) GTEST_SKIP() << "AddressSanitizer, or no /proc";
+  FnGraph graph([](const Values& in) -> Values { return {exp(in[0] + 1.0) * in[0]}; });
+  graph.eval();
+  const auto call = [&](int64_t rows) {
+    const auto out = graph({Tensor::Zeros(DType::kF32, {rows, 1024})});
+    ASSERT_TRUE(out.ok()) << out.status();
+  };
+  int64_t rows = 256;
+  for (; rows < 320; ++rows) call(rows);
+  const int64_t resident = ResidentKib();
+  for (; rows < 620; ++rows) call(rows);
+  EXPECT_LT(ResidentKib() - resident, 64 * 1024) << "KiB after 300 calls with 1 to 2.5 MiB arrays";
 }
 
 }  // namespace

@@ -182,6 +182,30 @@ TEST(TrainingStep, OutputsAreTheCallers) {
   EXPECT_THAT(second[0].ToVector(), ElementsAre(10, 12));
 }
 
+// Twelve layers with a mask each: one node, and a text that a person can read.
+TEST(TrainingStep, EqualLargeConstantsAreOneNode) {
+  constexpr int64_t kSize = 64 * 64;
+  std::vector<double> values(kSize);
+  for (int64_t i = 0; i < kSize; ++i) values[i] = static_cast<double>(i % 7);
+  const Tensor mask = Tensor::Of(DType::kF32, {kSize}, values);
+  values[kSize - 1] = -1;
+  const Tensor other = Tensor::Of(DType::kF32, {kSize}, values);
+  FnGraph graph([&](const Values& in) -> Values {
+    Value x = in[0];
+    for (int i = 0; i < 12; ++i) x = x * 0.5 + constant(mask.Clone());
+    return {x + constant(other)};
+  });
+  const std::vector<Tensor> out = Call(graph, {Tensor::Zeros(DType::kF32, {kSize})});
+  // The sum of the geometric series 1 + 1/2 + ... + 1/2^11, exact in f32, and the other constant.
+  EXPECT_EQ(out[0].at(3), 3 * (2 - 0x1p-11) + 3);
+  EXPECT_EQ(out[0].at(kSize - 1), ((kSize - 1) % 7) * (2 - 0x1p-11) - 1);
+  const std::string text = graph.traced_text();
+  size_t constants = 0;
+  for (size_t at = 0; (at = text.find("value=file<f32[4096]>", at)) != text.npos; ++at) ++constants;
+  EXPECT_EQ(constants, 2u) << text;
+  EXPECT_LT(text.size(), 4096u);
+}
+
 TEST(TrainingStep, TextsShowTheStep) {
   Classifier graph;
   EXPECT_EQ(graph.traced_text(), "");

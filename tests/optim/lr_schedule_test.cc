@@ -88,6 +88,25 @@ TEST(LRSchedule, BadTextNamesTheColumn) {
   }
 }
 
+TEST(LRSchedule, F62AProductOfProductsIsAnErrorNotMemory) {
+  LRSchedule s = StepLR(30);
+  for (int i = 0; i < 8; ++i) s = s * s;
+  EXPECT_TRUE(s.Validate().ok()) << s.Validate();
+  EXPECT_EQ(s.terms().size(), 256u);
+  const LRSchedule one_more = s * StepLR(30);
+  EXPECT_EQ(Message(one_more.Validate()), "a product of 257 terms; expected at most 256");
+  EXPECT_FALSE(one_more.constant());
+  for (int i = 8; i < 60; ++i) s = s * s;
+  EXPECT_EQ(s.Validate().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(s.Validate()), "a product of at least 1000000 terms; expected at most 256");
+  EXPECT_EQ(s.terms().size(), 0u);
+
+  std::string text = "step(30)";
+  for (int i = 0; i < 300; ++i) text += "*step(30)";
+  EXPECT_EQ(Message(LRSchedule::Parse(text).status()),
+            "a product of 301 terms; expected at most 256");
+}
+
 // The nodes for `schedule`, evaluated.
 float FromNodes(const LRSchedule& schedule, double base_lr, int64_t steps) {
   ir::Graph graph;
