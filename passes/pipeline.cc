@@ -97,7 +97,11 @@ absl::Status RunPipeline(ir::Graph& graph, PassContext& context, const PassManag
                          std::string* summary) {
   PassManager manager(options);
   AddPipeline(manager);
+  Progress progress("@" + graph.name());
+  Progress* const given = context.progress;
+  if (given == nullptr) context.progress = &progress;
   const absl::Status status = manager.Run(graph, context);
+  context.progress = given;
   if (summary != nullptr) *summary = manager.Summary();
   return status;
 }
