@@ -169,6 +169,7 @@ absl::Status PassManager::Dump(const ir::Graph& graph, const std::string& what) 
   HT_RETURN_IF_ERROR(ir::WriteConstantFiles(graph, options_.dump_dir));
   std::ofstream file(path);
   file << ir::Print(graph, text);
+  if (!options_.dump_remark.empty()) file << "// " << options_.dump_remark << '\n';
   file.flush();
   if (!file) return absl::UnavailableError(Concat("cannot write ", path.string()));
   return absl::OkStatus();

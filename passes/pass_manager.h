@@ -17,6 +17,8 @@ struct PassManagerOptions {
   // 01_insert-amp-casts.txt, ... The folder is made; such files of an earlier run are removed.
   // Empty: nowhere.
   std::string dump_dir;
+  // A line to end each of them with, as a comment; empty: none.
+  std::string dump_remark;
   // Verify the graph before the first pass and after each that changed it.
   bool verify = true;
   // Compare what a pass answered with whether the graph's hash changed. Costs a hash per pass.

@@ -9,6 +9,7 @@
 
 #include "halftone/core/device.h"
 #include "halftone/graph/nn/functional_conv.h"
+#include "halftone/graph/nn/module.h"
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/graph/nn/value.h"
 
@@ -19,7 +20,8 @@ namespace py = pybind11;
 void BindValues(py::module_& nn);          // Value, Parameter
 void BindMath(py::module_& nn);            // elementwise, reductions, shapes
 void BindLayerFunctions(py::module_& nn);  // activations, products, convolutions, norms, losses
-void BindModules(py::module_& nn);         // Module, Sequential
+void BindModules(py::module_& nn);         // Module, ModuleScope
+void BindContainers(py::module_& nn);      // Sequential, ModuleList, ModuleDict
 void BindLayers(py::module_& nn);          // Linear, Conv2d, ...
 void BindOptimizers(py::module_& optim);   // SGD, Adam, AdamW, schedules
 void BindAmp(py::module_& amp);            // Policy, GradScaler
@@ -41,6 +43,9 @@ nn::Parameter OwnHandle(const nn::Parameter& parameter);
 // Ties the one of `named` that is called `name` to `parameter`; false if there is none.
 bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, const std::string& name,
            const nn::Parameter& parameter);
+// Adds `child` to `parent`; the caller keeps it alive. Errors: ValueError; inside build(),
+// RuntimeError.
+void RegisterModule(nn::Module& parent, const std::string& name, py::handle child);
 
 // Height and width: an int, or a pair. Errors: TypeError.
 nn::Size2d ToSize2d(py::handle object, const char* what);

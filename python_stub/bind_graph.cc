@@ -10,6 +10,7 @@
 #include "halftone/python_stub/collect.h"
 #include "halftone/python_stub/load_state.h"
 #include "halftone/python_stub/python_graph.h"
+#include "halftone/python_stub/tracing.h"
 
 namespace halftone::python {
 namespace {
@@ -57,6 +58,7 @@ auto Getter(R (Handle::*get)() const) {
 void Adopt(py::handle self, const std::string& name, py::handle module) {
   auto& graph = py::cast<PythonGraph&>(self);
   graph.add_module(name, py::cast<nn::Module&>(module), kNoLine);
+  RaiseTraceError();  // inside build()
   py::detail::keep_alive_impl(self, module);
   Check(graph.status());
 }
@@ -74,6 +76,7 @@ void SetGraphAttribute(const py::object& self, const py::str& name, const py::ob
     const auto parameter = py::cast<nn::Parameter>(value);
     if (Retie(graph.named_parameters(), own_name, parameter)) return;
     graph.add_parameter(own_name, OwnHandle(parameter), kNoLine);
+    RaiseTraceError();
     Check(graph.status());
   }
 }
@@ -112,6 +115,7 @@ OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
   optim::Optimizer optimizer = optim;
   if (lr_sch) optimizer.mutable_step_options().lr_schedule = *lr_sch;
   OptimizerHandle handle(graph.add_optimizer(optimizer, kNoLine), graph);
+  RaiseTraceError();
   Check(graph.status());
   return handle;
 }
@@ -119,6 +123,7 @@ OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
 template <nn::ScalerHandle (nn::Graph::*kAdd)(const amp::GradScaler&, nn::Loc)>
 ScalerHandle AddScaler(PythonGraph& graph, const amp::GradScaler& scaler) {
   ScalerHandle handle((graph.*kAdd)(scaler, kNoLine), graph);
+  RaiseTraceError();
   Check(graph.status());
   return handle;
 }
@@ -293,13 +298,25 @@ void BindGraph(py::module_& m) {
       .def("set_grad_scaler", &AddScaler<&PythonGraph::set_grad_scaler>, py::arg("scaler"))
       .def("add_scaler", &AddScaler<&PythonGraph::add_scaler>, py::arg("scaler"))
       .def(
-          "to", [](PythonGraph& g, const std::string& device) { g.to(ToDevice(device)); },
+          "to",
+          [](PythonGraph& g, const std::string& device) {
+            g.to(ToDevice(device));
+            RaiseTraceError();
+          },
           py::arg("device"))
       .def_property_readonly("device", [](const PythonGraph& g) { return g.device().ToString(); })
       .def(
-          "train", [](PythonGraph& g, bool mode) { return mode ? g.train() : g.eval(); },
+          "train",
+          [](PythonGraph& g, bool mode) {
+            mode ? g.train() : g.eval();
+            RaiseTraceError();
+          },
           py::arg("mode") = true)
-      .def("eval", &PythonGraph::eval)
+      .def("eval",
+           [](PythonGraph& g) {
+             g.eval();
+             RaiseTraceError();
+           })
       .def_property_readonly("is_training", &PythonGraph::is_training);
   BindState(graph);
   BindTexts(graph);

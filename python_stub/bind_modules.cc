@@ -5,6 +5,7 @@
 
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/module_scope.h"
 #include "halftone/graph/nn/trace.h"
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
@@ -42,13 +43,7 @@ bool Contains(const nn::Module& module, const nn::Module& sought) {
 
 // The parent keeps the child alive, whatever becomes of the attribute.
 void Register(py::handle self, const std::string& name, py::handle child) {
-  auto& parent = py::cast<nn::Module&>(self);
-  auto& module = py::cast<nn::Module&>(child);
-  if (Contains(module, parent)) {
-    Raise(InvalidArgument("\"", name, "\": a module cannot contain itself"));
-  }
-  (parent.*&Registrar::register_module)(name, module);
-  Check(parent.status());
+  RegisterModule(py::cast<nn::Module&>(self), name, child);
   py::detail::keep_alive_impl(self, child);
 }
 
@@ -58,6 +53,7 @@ void Register(nn::Module& module, const std::string& name, const nn::Parameter& 
   } else {
     (module.*&Registrar::register_buffer)(name, parameter);
   }
+  RaiseTraceError();  // inside build()
   Check(module.status());
 }
 
@@ -83,36 +79,50 @@ void SetModuleAttribute(const py::object& self, const py::str& name, const py::o
 
 py::object Call(const py::object& self, const py::args& args, const py::kwargs& kwargs) {
   RequireTrace();
-  const nn::internal::ModuleScope scope(py::cast<nn::Module&>(self), nn::Loc::current());
+  const nn::ModuleScope scope(py::cast<nn::Module&>(self), nn::Loc::current());
   RaiseTraceError();  // not part of this graph
   py::object result = self.attr("forward")(*args, **kwargs);
   RaiseTraceError();
   return result;
 }
 
-// nn::Sequential owns its modules, which Python cannot give away; this one refers to them.
-// keep_alive holds them, so that the collector sees them.
-class Sequential : public nn::Module {
+// Changes a module, and gives it. Errors: called inside build().
+template <typename Function>
+py::object Change(const py::object& self, const Function& change) {
+  change(py::cast<nn::Module&>(self));
+  RaiseTraceError();
+  return self;
+}
+
+// `with nn.ModuleScope(module):` in a function of a module.
+class Scope {
  public:
-  explicit Sequential(const py::args& modules) {
-    for (py::handle module : modules) {
-      if (!py::isinstance<nn::Module>(module)) {
-        RaiseTypeError(Concat("Sequential: got ", py::cast<std::string>(py::repr(module)),
-                              ", expected modules"));
-      }
-      register_module(std::to_string(modules_.size()), py::cast<nn::Module&>(module));
-      modules_.push_back(module);
+  explicit Scope(py::object module) : module_(std::move(module)) {}
+
+  void Enter() {
+    RequireTrace();
+    nn::internal::Trace* trace = nn::internal::Trace::Current();
+    trace->EnterModule(py::cast<nn::Module&>(module_), nn::Loc::current());
+    trace_ = trace->number();
+    depth_ = trace->depth();
+    RaiseTraceError();  // not part of this graph
+  }
+
+  // A generator may close it late, even in another build(), where it has nothing to close.
+  void Exit(const py::args& /*exception*/) const {
+    nn::internal::Trace* trace = nn::internal::Trace::Current();
+    if (trace == nullptr || trace->number() != trace_) return;
+    if (trace->depth() != depth_) {
+      Raise(FailedPrecondition("ModuleScope: closed while another scope is open inside it, or ",
+                               "twice; expected the innermost first"));
     }
+    trace->Leave();
   }
-  py::object Forward(py::object x) const {
-    for (py::handle module : modules_) x = module(x);
-    return x;
-  }
-  std::string description() const override { return Concat("Sequential(", modules_.size(), ")"); }
-  const std::vector<py::handle>& modules() const { return modules_; }
 
  private:
-  std::vector<py::handle> modules_;
+  py::object module_;
+  uint64_t trace_ = 0;
+  size_t depth_ = 0;
 };
 
 py::list NamedParameters(const std::vector<std::pair<std::string, nn::Parameter>>& named) {
@@ -138,6 +148,16 @@ bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, cons
     return true;
   }
   return false;
+}
+
+void RegisterModule(nn::Module& parent, const std::string& name, py::handle child) {
+  auto& module = py::cast<nn::Module&>(child);
+  if (Contains(module, parent)) {
+    Raise(InvalidArgument("\"", name, "\": a module cannot contain itself"));
+  }
+  (parent.*&Registrar::register_module)(name, module);
+  RaiseTraceError();  // inside build()
+  Check(parent.status());
 }
 
 std::vector<nn::Parameter> Distinct(
@@ -193,27 +213,34 @@ void BindModules(py::module_& m) {
                              });
           },
           py::arg("state"), py::arg("strict") = true, py::arg("rename") = py::none())
-      .def("keep_fp32", &nn::Module::keep_fp32)
-      .def("allow_low", &nn::Module::allow_low)
+      .def(
+          "train",
+          [](const py::object& self, bool mode) {
+            return Change(self, [mode](nn::Module& m) { m.train(mode); });
+          },
+          py::arg("mode") = true)
+      .def("eval",
+           [](const py::object& self) { return Change(self, [](nn::Module& m) { m.eval(); }); })
+      .def("freeze",
+           [](const py::object& self) { return Change(self, [](nn::Module& m) { m.freeze(); }); })
+      .def("unfreeze",
+           [](const py::object& self) { return Change(self, [](nn::Module& m) { m.unfreeze(); }); })
+      .def("keep_fp32",
+           [](const py::object& self) { Change(self, [](nn::Module& m) { m.keep_fp32(); }); })
+      .def("allow_low",
+           [](const py::object& self) { Change(self, [](nn::Module& m) { m.allow_low(); }); })
+      .def_property_readonly("is_training", &nn::Module::is_training)
+      .def_property_readonly("is_frozen", &nn::Module::is_frozen)
       .def("__repr__", &nn::Module::description);
 
-  py::class_<Sequential, nn::Module>(m, "Sequential", py::is_final())
-      .def(py::init([](const py::args& modules) {
-             auto sequential = std::make_unique<Sequential>(modules);
-             Check(sequential->status());
-             return sequential;
+  py::class_<Scope>(m, "ModuleScope", py::is_final())
+      .def(py::init([](const py::object& module) {
+             if (!py::isinstance<nn::Module>(module)) RaiseTypeError("ModuleScope: not a Module");
+             return std::make_unique<Scope>(module);
            }),
-           py::keep_alive<1, 2>())
-      .def("forward", &Sequential::Forward, py::arg("x"))
-      .def("__len__", [](const Sequential& s) { return s.modules().size(); })
-      .def("__getitem__", [](const Sequential& s, int64_t i) {
-        const auto size = static_cast<int64_t>(s.modules().size());
-        const int64_t at = i < 0 ? i + size : i;
-        if (at < 0 || at >= size) {
-          Raise(OutOfRange("Sequential[", i, "]: there are ", size, " modules"));
-        }
-        return s.modules()[static_cast<size_t>(at)];
-      });
+           py::arg("module"))
+      .def("__enter__", &Scope::Enter)
+      .def("__exit__", &Scope::Exit);
 }
 
 }  // namespace halftone::python

@@ -79,6 +79,7 @@ void Bind(py::module_& m) {
   BindMath(nn);
   BindLayerFunctions(nn);
   BindModules(nn);
+  BindContainers(nn);
   BindLayers(nn);
   BindOptimizers(optim);
   BindAmp(amp);

@@ -101,19 +101,18 @@ nn::Values PythonGraph::build(const nn::Values& in) {
   }
 }
 
-std::string PythonGraph::Prepare(const py::args& inputs) {
+const OutputForm& PythonGraph::Prepare(const py::args& inputs) {
   inputs_.resize(inputs.size());
-  std::string signature = is_training() ? "train" : "eval";
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs_[i] = ToTensor(inputs[i], Concat("graph @", name(), ": input ", i), inputs_[i]);
-    signature += inputs_[i].TypeString();
   }
   traced_ = false;
   const absl::Status status = compile(inputs_);
   RaiseKept();
   Check(status);
-  if (traced_) forms_[signature] = traced_form_;
-  return signature;
+  OutputForm& form = forms_[executable()];
+  if (std::exchange(traced_, false)) form = traced_form_;
+  return form;
 }
 
 void PythonGraph::Compile(const py::args& inputs) {
@@ -123,15 +122,10 @@ void PythonGraph::Compile(const py::args& inputs) {
 
 py::object PythonGraph::Call(const py::args& inputs) {
   const Busy busy(&busy_);
-  const std::string signature = Prepare(inputs);
-  traced_ = false;
+  const OutputForm& form = Prepare(inputs);
   absl::StatusOr<std::vector<Tensor>> outputs = (*this)(inputs_);
   RaiseKept();
   Check(outputs.status());
-  if (traced_) {
-    Raise(
-        FailedPrecondition("graph @", name(), ": build() changed the mode or device of its graph"));
-  }
   // The arrays are copies, so they are waited for in any case: an error of this step is this
   // call's. Other threads of Python run meanwhile; reading an output is safe whatever they do.
   {
@@ -139,7 +133,7 @@ py::object PythonGraph::Call(const py::args& inputs) {
     for (const Tensor& output : *outputs) (void)output.raw();
   }
   if (!outputs->empty()) Check(synchronize());
-  return Unflatten(forms_.at(signature), *outputs);
+  return Unflatten(form, *outputs);
 }
 
 }  // namespace halftone::python

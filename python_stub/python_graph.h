@@ -45,11 +45,13 @@ class PythonGraph : public nn::Graph {
   std::weak_ptr<void> alive() const { return alive_; }
 
  private:
-  // Signature and mode, as text.
-  std::string Prepare(const py::args& inputs);
+  // What the step that fits gives; compiled if it is new.
+  const OutputForm& Prepare(const py::args& inputs);
 
   std::vector<Tensor> inputs_;  // memory of the last call's, for the next
-  std::map<std::string, OutputForm> forms_;
+  // By the executable that gives it. One that was dropped leaves its form behind, until another
+  // is made in its place.
+  std::map<const runtime::Executable*, OutputForm> forms_;
   OutputForm traced_form_;
   bool traced_ = false;  // build() ran since Prepare began
   bool busy_ = false;

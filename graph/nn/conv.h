@@ -20,6 +20,7 @@ struct Conv2dLayerOptions {
 // Example: nn::Conv2d(1, 32, 3, {.padding = 1})
 class Conv2d : public Module {
  public:
+  using Options = Conv2dLayerOptions;
   Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel,
          const Conv2dLayerOptions& options = {});
   Value forward(const Value& x) override;

@@ -16,6 +16,7 @@ struct EmbeddingOptions {
 // Errors of the run: an index outside [0, num_embeddings).
 class Embedding : public Module {
  public:
+  using Options = EmbeddingOptions;
   Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
   Value forward(const Value& x) override;
   std::string description() const override;

@@ -13,7 +13,7 @@ Value dropout(const Value& x, double p, Loc loc) {
   }
   // The ordinal advances in any mode and for any p: a change of one layer moves no other's masks.
   const int64_t seed = trace->NextRandomSeed();
-  if (!trace->training() || p == 0) return x;
+  if (!trace->module_training() || p == 0) return x;
   return internal::Op("dropout", {x}, {{"p", p}, {"seed", seed}}, loc);
 }
 

@@ -56,15 +56,23 @@ absl::Status Graph::synchronize() {
   return std::exchange(impl_->late_error, absl::OkStatus());
 }
 
-void Graph::to(Device device) {
+void Graph::to(Device device, Loc loc) {
+  if (!internal::MayChange(impl_->info, "to", loc)) return;
   if (device == impl_->device) return;
   impl_->DropSteps(0);
   impl_->device = device;
 }
 
 Device Graph::device() const { return impl_->device; }
-void Graph::train() { impl_->training = true; }
-void Graph::eval() { impl_->training = false; }
+
+void Graph::train(Loc loc) {
+  if (internal::MayChange(impl_->info, "train", loc)) impl_->training = true;
+}
+
+void Graph::eval(Loc loc) {
+  if (internal::MayChange(impl_->info, "eval", loc)) impl_->training = false;
+}
+
 bool Graph::is_training() const { return impl_->training; }
 
 bool Graph::last_step_skipped() const {
@@ -93,7 +101,10 @@ std::string TextOf(const ir::Graph& graph) {
 }
 
 std::string Graph::traced_text() const {
-  return impl_->cache.empty() ? "" : TextOf(*impl_->cache[0]->traced);
+  if (impl_->cache.empty()) return "";
+  const CompiledStep& step = *impl_->cache[0];
+  const std::string text = TextOf(*step.traced);
+  return step.modes_remark.empty() ? text : Concat(text, "// ", step.modes_remark, "\n");
 }
 
 std::string Graph::compiled_text() const {
@@ -158,10 +169,16 @@ absl::Status Graph::Impl::CheckOverlap(const CompiledStep& step, absl::Span<cons
 
 absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<const Tensor> in) {
   HT_RETURN_IF_ERROR(status);
+  if (internal::Trace::Of(info) != nullptr) {
+    return FailedPrecondition("graph @", name, " was called inside its own build()");
+  }
   HT_RETURN_IF_ERROR(UpdateNames().status());
   HT_RETURN_IF_ERROR(CheckInputs(in));
+  ReadModes();
+  const size_t mode = training ? modes.training : modes.evaluation;
   const auto fits = [&](const std::unique_ptr<CompiledStep>& step) {
-    if (step->training != training || step->inputs.size() != in.size()) return false;
+    if (step->training != training || step->modes != mode || step->inputs.size() != in.size())
+      return false;
     for (size_t i = 0; i < in.size(); ++i) {
       if (step->inputs[i].dtype != in[i].dtype() || step->inputs[i].shape != in[i].shape()) {
         return false;

@@ -57,8 +57,9 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Describes the step. Called once per input signature and mode; must not depend on anything else
-  // that changes. In evaluation mode backward() and the optimizers do nothing.
+  // Describes the step. Called once per input signature and modes (its own and its modules'); must
+  // not depend on anything else that changes, and changes neither the graph nor its modules. In
+  // evaluation mode backward() and the optimizers do nothing.
   virtual Values build(const Values& in) = 0;
 
   GraphConfig config;
@@ -86,11 +87,12 @@ class Graph {
 
   // Where it runs. Default: CPU. State moves along: each device reads it where it was written last.
   // Errors (at the next call): a device that this build or machine lacks.
-  void to(Device device);
+  void to(Device device, Loc loc = Loc::current());
   Device device() const;
-  // Mode of the next calls. Each mode has executables of its own.
-  void train();
-  void eval();
+  // Mode of the next calls. Each mode has executables of its own. In evaluation all modules
+  // evaluate; in training each does as it was told, see Module::train and Module::freeze.
+  void train(Loc loc = Loc::current());
+  void eval(Loc loc = Loc::current());
   bool is_training() const;
 
   // State of all modules, optimizers and scalers by name: "fc1.weight",
@@ -146,7 +148,8 @@ class Graph {
 
   // Text of the step as build() described it and after all passes, for the signature called or
   // compiled last; empty before. Constants over 1,024 elements are not in it, only the names of
-  // the files to which config.dump_dir writes them.
+  // the files to which config.dump_dir writes them. The first ends with a comment that names the
+  // modules that evaluate in a training step.
   std::string traced_text() const;
   std::string compiled_text() const;
   const ir::Graph* compiled_graph() const;

@@ -101,6 +101,9 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
   if (renamed) return nullptr;
   HT_RETURN_IF_ERROR(builder.status());
   builder.At({});
+  if (low.has_value()) {
+    for (std::string& note : trace.AmpNotes()) AddNote(NoteKind::kPass, std::move(note));
+  }
   for (const Value& value : outputs) {
     if (!value.valid()) {
       return FailedPrecondition("graph @", name,
@@ -211,6 +214,8 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   auto step = std::make_unique<CompiledStep>();
   step->training = training;
   step->config = graph.config;
+  step->modes = training ? modes.training : modes.evaluation;
+  step->modes_remark = ModesRemark();
   for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
   HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced, Trace(graph, in, &step->num_outputs));
   const bool has_optimizers = traced->outputs().size() > step->num_outputs;
@@ -225,6 +230,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   if (!options.dump_dir.empty()) {
     options.dump_name = Concat(name, "_", NextDumpNumber(options.dump_dir, name));
   }
+  options.dump_remark = step->modes_remark;
   std::vector<std::string> pass_notes;
   options.notes = &pass_notes;
   std::map<std::string, std::string> unmatched_entries;

@@ -76,6 +76,8 @@ struct CompiledStep {
   std::vector<ir::ValueType> inputs;
   StepConfig config;
   bool training = true;
+  size_t modes = 0;          // of the modules, see Impl::ReadModes
+  std::string modes_remark;  // the same for people; empty where all train
   std::unique_ptr<ir::Graph> traced;
   std::unique_ptr<runtime::Executable> executable;
   size_t num_outputs = 0;        // of build(); the rest goes to StepResults
@@ -106,6 +108,13 @@ struct Graph::Impl {
   // structure at which that was so.
   std::map<std::string, std::shared_ptr<runtime::VariableStorage>> bound;
   uint64_t structure_version = 0;
+  // Combinations of modes and wishes of modules that were met; an index into them stands for one in
+  // the cache. `modes` are those that held at internal::ModesVersion() == modes_version.
+  std::vector<std::vector<uint8_t>> mode_sets;
+  struct {
+    size_t training, evaluation;
+  } modes = {0, 0};
+  uint64_t modes_version = 0;
   std::deque<OptimizerEntry> optimizers;  // addresses of StepResults stay
   std::deque<ScalerEntry> scalers;
 
@@ -159,6 +168,12 @@ struct Graph::Impl {
   double StateScalar(const std::string& variable, double fallback) const;
   absl::Status SetStateScalar(const std::string& variable, double value);
 
+  // Brings `modes` up to date; looks at the modules only if any changed anywhere.
+  void ReadModes();
+  size_t IndexOfModes(std::vector<uint8_t> set);
+  // "in evaluation mode: trunk (frozen), head/drop": modules whose mode is not that of the modules
+  // around them. Empty where the step evaluates, or all train.
+  std::string ModesRemark() const;
   absl::Status CheckInputs(absl::Span<const Tensor> in) const;
   absl::Status CheckOverlap(const CompiledStep& step, absl::Span<const Tensor> in,
                             absl::Span<const Tensor> out) const;

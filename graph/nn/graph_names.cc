@@ -13,12 +13,16 @@ using runtime::VariableStorage;
 using Named = std::vector<std::pair<std::string, Parameter>>;
 using Bound = std::map<std::string, std::shared_ptr<VariableStorage>>;
 
-void AddPaths(const std::string& path, const Module& module,
-              std::map<const Module*, std::string>& paths) {
+// Also of a module that is known: it may have new members.
+void AddPaths(const std::string& path, const Module& module, internal::GraphInfo& info) {
   // A module with two names keeps its first path.
-  paths.emplace(&module, path);
+  info.modules.emplace(&module, internal::ModuleInfo{path, {}});
   for (const auto& [child, submodule] : module.children()) {
-    AddPaths(path + "/" + child, *submodule, paths);
+    AddPaths(path + "/" + child, *submodule, info);
+    std::vector<const Module*>& parents = info.modules.at(submodule).parents;
+    if (std::find(parents.begin(), parents.end(), &module) == parents.end()) {
+      parents.push_back(&module);
+    }
   }
 }
 
@@ -90,7 +94,7 @@ absl::StatusOr<std::vector<optim::Optimizer>> Follow(const std::deque<OptimizerE
 }  // namespace
 
 void Graph::Impl::Add(Addition addition) {
-  if (addition.module != nullptr) AddPaths(addition.name, *addition.module, info.module_paths);
+  if (addition.module != nullptr) AddPaths(addition.name, *addition.module, info);
   for (const auto& [variable, parameter] : Variables(addition)) {
     Fail(addition.added_at, store.Bind(variable, parameter.storage()));
     bound.emplace(variable, parameter.storage());
@@ -131,7 +135,7 @@ absl::StatusOr<bool> Graph::Impl::UpdateNames() {
   for (const Addition& addition : additions) {
     if (addition.module == nullptr) continue;
     HT_RETURN_IF_ERROR(Annotate(addition.module->status(), "module \"" + addition.name + "\": "));
-    AddPaths(addition.name, *addition.module, info.module_paths);
+    AddPaths(addition.name, *addition.module, info);
   }
   const Named named = NamedVariables();
   Bound now;

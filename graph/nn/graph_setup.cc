@@ -24,6 +24,7 @@ OptimizerEntry* Graph::Impl::FindOptimizer(const std::string& optimizer) {
 }
 
 void Graph::add_module(const std::string& name, Module& module, Loc loc) {
+  if (!internal::MayChange(impl_->info, "add_module", loc)) return;
   if (name.empty() || name.find_first_of("./\"") != std::string::npos) {
     impl_->Fail(loc, InvalidArgument("add_module: \"", name, "\" cannot name a module; expected a ",
                                      "non-empty name without '.', '/' and '\"'"));
@@ -34,6 +35,7 @@ void Graph::add_module(const std::string& name, Module& module, Loc loc) {
 }
 
 void Graph::add_parameter(const std::string& name, const Parameter& parameter, Loc loc) {
+  if (!internal::MayChange(impl_->info, "add_parameter", loc)) return;
   if (name.empty() || name.find_first_of("/\"") != std::string::npos) {
     impl_->Fail(loc,
                 InvalidArgument("add_parameter: \"", name, "\" cannot name a parameter; expected ",
@@ -103,6 +105,7 @@ absl::StatusOr<std::vector<std::string>> Graph::Impl::NamesForOptimizer(
 OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc) {
   Impl& impl = *impl_;
   const std::string name = Concat("optimizer", impl.optimizers.size());
+  if (!internal::MayChange(impl.info, "add_optimizer", loc)) return OptimizerHandle(this, name);
   impl.Fail(loc, impl.UpdateNames().status());
   impl.Fail(loc, Annotate(optimizer.Validate(), name + ": "));
   auto names = impl.NamesForOptimizer(name, optimizer);
@@ -130,6 +133,7 @@ OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc)
 ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler, Loc loc) {
   Impl& impl = *impl_;
   const std::string name = Concat("scaler", impl.scalers.size());
+  if (!internal::MayChange(impl.info, "add_scaler", loc)) return ScalerHandle(this, name);
   impl.Fail(loc, Annotate(scaler.Validate(), name + ": "));
   impl.scalers.push_back({name, scaler});
   impl.info.scalers.push_back(name);
@@ -159,6 +163,7 @@ absl::Status Graph::Impl::AddAutomaticScaler(Graph& graph) {
 }
 
 ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler, Loc loc) {
+  if (!internal::MayChange(impl_->info, "set_grad_scaler", loc)) return grad_scaler();
   if (!impl_->info.default_scaler.empty()) {
     impl_->Fail(loc, absl::AlreadyExistsError(
                          "set_grad_scaler was called twice; add_scaler adds a further scaler"));

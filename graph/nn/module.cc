@@ -1,7 +1,10 @@
 #include "halftone/graph/nn/module.h"
 
 #include <algorithm>
+#include <atomic>
+#include <set>
 
+#include "halftone/graph/nn/module_scope.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/op.h"
 #include "halftone/graph/nn/trace.h"
@@ -22,14 +25,43 @@ void Collect(const Module& module, const std::string& prefix, const Own& own,
   }
 }
 
+// The module and all below it, each once.
+std::vector<Module*> Tree(Module& root) {
+  std::vector<Module*> tree = {&root};
+  std::set<const Module*> seen = {&root};
+  for (size_t i = 0; i < tree.size(); ++i) {
+    for (const auto& [name, child] : tree[i]->children()) {
+      if (seen.insert(child).second) tree.push_back(child);
+    }
+  }
+  return tree;
+}
+
+// Whether modes may change now: not while a graph that has one of the modules is being described.
+bool MayChange(const std::vector<Module*>& modules, const char* what, Loc loc) {
+  return std::all_of(modules.begin(), modules.end(),
+                     [&](const Module* module) { return internal::MayChange(*module, what, loc); });
+}
+
+std::atomic<uint64_t> modes_version = 1;
+
 }  // namespace
 
-Module::Module(Module&& other) noexcept
+uint64_t internal::ModesVersion() { return modes_version.load(std::memory_order_relaxed); }
+void internal::NoteModeChange() { modes_version.fetch_add(1, std::memory_order_relaxed); }
+
+Module::Module(Module&& other, ChildrenStay) noexcept
     : parameters_(std::move(other.parameters_)),
       buffers_(std::move(other.buffers_)),
+      children_(std::move(other.children_)),
       amp_request_(other.amp_request_),
-      status_(other.status_) {
-  if (!other.children_.empty()) {
+      training_(other.training_),
+      frozen_(other.frozen_),
+      status_(other.status_) {}
+
+Module::Module(Module&& other) noexcept : Module(std::move(other), ChildrenStay()) {
+  if (!children_.empty()) {
+    children_.clear();
     Fail(FailedPrecondition(
         "a module with registered submodules was moved; construct it in place, for example with "
         "Sequential::emplace"));
@@ -37,12 +69,57 @@ Module::Module(Module&& other) noexcept
 }
 
 Value Module::forward(const Value& /*x*/) {
-  return internal::Fail(internal::CallSite(), Unimplemented(description(), " has no forward(x)"));
+  return internal::Fail(
+      internal::CallSite(),
+      Unimplemented(description(), " has no forward(x); expected a call with Values, or of one of ",
+                    "its own functions"));
+}
+
+Values Module::forward(const Values& in) {
+  internal::Fail(
+      internal::CallSite(),
+      Unimplemented(description(), " has no forward(values); expected a call with one value"));
+  return Values(std::vector<Value>(in.size()));
 }
 
 Value Module::operator()(const Value& x, Loc loc) {
-  internal::ModuleScope scope(*this, loc);
+  const ModuleScope scope(*this, loc);
   return forward(x);
+}
+
+Values Module::operator()(const Values& in, Loc loc) {
+  const ModuleScope scope(*this, loc);
+  return forward(in);
+}
+
+void Module::train(bool on, Loc loc) {
+  const std::vector<Module*> tree = Tree(*this);
+  if (!MayChange(tree, on ? "train" : "eval", loc)) return;
+  for (Module* module : tree) module->training_ = on;
+  internal::NoteModeChange();
+}
+
+void Module::freeze(Loc loc) {
+  const std::vector<Module*> tree = Tree(*this);
+  if (!MayChange(tree, "freeze", loc)) return;
+  for (Module* module : tree) module->frozen_ = true;
+  internal::NoteModeChange();
+}
+
+void Module::unfreeze(Loc loc) {
+  const std::vector<Module*> tree = Tree(*this);
+  if (!MayChange(tree, "unfreeze", loc)) return;
+  for (Module* module : tree) module->frozen_ = false;
+  internal::NoteModeChange();
+}
+
+void Module::keep_fp32(Loc loc) { SetAmpRequest(-1, "keep_fp32", loc); }
+void Module::allow_low(Loc loc) { SetAmpRequest(1, "allow_low", loc); }
+
+void Module::SetAmpRequest(int8_t request, const char* what, Loc loc) {
+  if (!internal::MayChange(*this, what, loc)) return;
+  amp_request_ = request;
+  internal::NoteModeChange();
 }
 
 std::vector<std::pair<std::string, Parameter>> Module::named_parameters() const {
@@ -73,34 +150,44 @@ std::vector<std::shared_ptr<runtime::VariableStorage>> Module::parameters() cons
   return internal::DistinctStorages(named_parameters());
 }
 
-void Module::CheckName(const std::string& name) {
+bool Module::CheckNewMember(const std::string& name, const char* function) {
+  if (!internal::MayChange(*this, function, internal::CallSite())) return false;
   const auto taken = [&name](const auto& list) {
     return std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.first == name; });
   };
   if (name.empty() || name.find_first_of("./\"") != std::string::npos) {
     Fail(InvalidArgument("\"", name, "\" cannot name a member of a module; expected a non-empty ",
                          "name without '.', '/' and '\"'"));
-  } else if (taken(parameters_) || taken(buffers_) || taken(children_)) {
-    Fail(absl::AlreadyExistsError(Concat("a module has two members named \"", name, "\"")));
+    return false;
   }
+  if (taken(parameters_) || taken(buffers_) || taken(children_)) {
+    Fail(absl::AlreadyExistsError(Concat("a module has two members named \"", name, "\"")));
+    return false;
+  }
+  return true;
 }
 
 void Module::register_parameter(const std::string& name, const Parameter& parameter) {
-  CheckName(name);
+  if (!CheckNewMember(name, "register_parameter")) return;
   parameters_.emplace_back(name, parameter);
   internal::NoteStructureChange();
 }
 
 void Module::register_buffer(const std::string& name, const Parameter& buffer) {
-  CheckName(name);
+  if (!CheckNewMember(name, "register_buffer")) return;
   buffers_.emplace_back(name, buffer);
   internal::NoteStructureChange();
 }
 
 void Module::register_module(const std::string& name, Module& child) {
-  CheckName(name);
+  if (!CheckNewMember(name, "register_module")) return;
   if (!child.status_.ok()) Fail(Annotate(child.status_, name + ": "));
   children_.emplace_back(name, &child);
+  internal::NoteStructureChange();
+}
+
+void Module::RenameModules(std::vector<std::pair<std::string, Module*>> children) {
+  children_ = std::move(children);
   internal::NoteStructureChange();
 }
 

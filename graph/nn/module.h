@@ -13,8 +13,11 @@
 
 namespace halftone::nn {
 
-// Modules must outlive the graphs that they are added to; several graphs may share one. A module
-// holds no train or eval mode: that is the graph's.
+// Modules must outlive the graphs that they are added to; several graphs may share one.
+//
+// A module trains or evaluates, see train(); in an evaluation step (Graph::eval) all modules
+// evaluate. Modes and wishes for precision may change between calls, not inside build(): each
+// combination is traced and compiled once. No state dict or checkpoint holds them.
 //
 // Example:
 //   class Block : public nn::Module {
@@ -35,14 +38,19 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // One value in, one value out. Modules with another signature offer functions of their own, which
-  // open an internal::ModuleScope. Default: an error of the trace.
+  // Override one of them: one value in and one out, or several. Modules with another signature
+  // offer functions of their own, which open a ModuleScope. Default: an error of the trace.
   virtual Value forward(const Value& x);
-  // forward(x) under this module's name. Errors inside modules of Halftone name the caller's line.
+  virtual Values forward(const Values& in);
+  // forward() under this module's name: y = fc(x), out = attention({q, k, v}). Errors inside
+  // modules of Halftone name the caller's line.
   Value operator()(const Value& x, Loc loc = Loc::current());
+  Values operator()(const Values& in, Loc loc = Loc::current());
 
   // "Linear(256, 128)": for messages and listings.
   virtual std::string description() const { return "Module"; }
+  // Whether it only holds modules, and makes no ops of its own.
+  virtual bool is_container() const { return false; }
 
   // Own parameters and those of submodules, depth first, names joined with '.': "fc1.weight".
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
@@ -50,6 +58,23 @@ class Module {
   // Of named_parameters, each once, for an optimizer.
   std::vector<std::shared_ptr<runtime::VariableStorage>> parameters() const;
   const std::vector<std::pair<std::string, Module*>>& children() const { return children_; }
+  const std::vector<std::pair<std::string, Parameter>>& own_parameters() const {
+    return parameters_;
+  }
+
+  // Modes of this module and of all below it, as in PyTorch. A module that evaluates lets dropout
+  // pass and has batch norm use its running statistics, which then stay as they are; gradients pass
+  // through it, and its parameters train. Errors (of the trace): called inside build().
+  void train(bool on = true, Loc loc = Loc::current());
+  void eval(Loc loc = Loc::current()) { train(false, loc); }
+  // Makes this module and all below it evaluate, whatever train() says, and keeps their parameters
+  // as they are: they get no update, so no decay and no momentum either. An optimizer may hold them
+  // all the same; their optimizer state waits. Gradients pass through. A tied parameter stays while
+  // any of its modules is frozen. unfreeze() gives way to what train() and eval() said last.
+  void freeze(Loc loc = Loc::current());
+  void unfreeze(Loc loc = Loc::current());
+  bool is_training() const { return training_ && !frozen_; }
+  bool is_frozen() const { return frozen_; }
 
   // Values of all parameters and buffers by name; tied ones share a tensor. Values that no graph
   // has made yet are made here, with seed 0. Errors: those of the constructor, ResourceExhausted.
@@ -64,17 +89,22 @@ class Module {
                                                       const runtime::LoadOptions& options);
 
   // The wish of the user for every op of this module and its submodules, where they have none of
-  // their own: stay in f32; run in 16 bit even where the op is by itself not worth it.
-  void keep_fp32() { amp_request_ = -1; }
-  void allow_low() { amp_request_ = 1; }
+  // their own: stay in f32; run in 16 bit even where the op is by itself not worth it. It reaches
+  // submodules whichever function calls them; for ops that a function other than forward() makes
+  // itself, that function opens a ModuleScope.
+  void keep_fp32(Loc loc = Loc::current());
+  void allow_low(Loc loc = Loc::current());
   int8_t amp_request() const { return amp_request_; }
 
   // The first mistake in construction, returned by the first call of a graph.
   const absl::Status& status() const { return status_; }
 
  protected:
-  // Only for modules without registered members, so that they can be handed to a Sequential.
+  // Only for modules without registered submodules, so that they can be handed to a Sequential.
   Module(Module&& other) noexcept;
+  // For modules whose submodules stay where they are when they move.
+  struct ChildrenStay {};
+  Module(Module&& other, ChildrenStay) noexcept;
 
   // While a parameter is undefined it is left out of all lists; it may be assigned later. Names
   // must be unique, non-empty and without '.' and '/'.
@@ -82,14 +112,20 @@ class Module {
   void register_buffer(const std::string& name, const Parameter& buffer);
   // `child` must live as long as this module: a member, or owned by it.
   void register_module(const std::string& name, Module& child);
+  // Registers all children anew, under these names.
+  void RenameModules(std::vector<std::pair<std::string, Module*>> children);
   void Fail(absl::Status status);
 
  private:
-  void CheckName(const std::string& name);
+  // Whether a member may be added under this name; if not, an error is kept.
+  bool CheckNewMember(const std::string& name, const char* function);
+  void SetAmpRequest(int8_t request, const char* what, Loc loc);
   std::vector<std::pair<std::string, Parameter>> parameters_;
   std::vector<std::pair<std::string, Parameter>> buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
   int8_t amp_request_ = 0;
+  bool training_ = true;
+  bool frozen_ = false;
   absl::Status status_;
 };
 

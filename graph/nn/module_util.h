@@ -30,4 +30,9 @@ std::vector<std::shared_ptr<runtime::VariableStorage>> DistinctStorages(
 uint64_t StructureVersion();
 void NoteStructureChange();
 
+// Grows whenever a module's mode or wish, or a parameter's requires_grad, is set anywhere in the
+// process. Graphs that see another number look at their modules.
+uint64_t ModesVersion();
+void NoteModeChange();
+
 }  // namespace halftone::nn::internal

@@ -38,7 +38,7 @@ absl::Status CheckPositive(const char* module, std::initializer_list<NamedInt> v
 
 }  // namespace internal
 
-Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias)
+Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options)
     : in_features_(in_features), out_features_(out_features) {
   Fail(internal::CheckPositive("Linear",
                                {{"in_features", in_features}, {"out_features", out_features}}));
@@ -49,7 +49,7 @@ Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias)
   }
   weight = Parameter(*shape, UniformOfFanIn(in_features));
   register_parameter("weight", weight);
-  if (with_bias) bias = Parameter(Shape{out_features}, UniformOfFanIn(in_features));
+  if (options.bias) bias = Parameter(Shape{out_features}, UniformOfFanIn(in_features));
   register_parameter("bias", bias);
 }
 
@@ -139,15 +139,10 @@ std::string Embedding::description() const {
 
 Value Sequential::forward(const Value& x) {
   Value y = x;
-  for (const std::unique_ptr<Module>& module : modules_) y = (*module)(y, internal::CallSite());
+  for (Module& module : *this) y = module(y, internal::CallSite());
   return y;
 }
 
 std::string Sequential::description() const { return Concat("Sequential(", size(), ")"); }
-
-void Sequential::Append(std::unique_ptr<Module> module) {
-  register_module(std::to_string(modules_.size()), *module);
-  modules_.push_back(std::move(module));
-}
 
 }  // namespace halftone::nn

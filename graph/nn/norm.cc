@@ -48,15 +48,18 @@ Value BatchNorm2d::forward(const Value& x) {
   const Value beta = OrConstant(bias, shape, 0, loc);
   const Value mean(running_mean, loc);
   const Value var(running_var, loc);
-  if (!trace->training()) {
+  if (!trace->module_training()) {
     return batch_norm_inference(x, gamma, beta, mean, var, options_.eps, loc);
   }
   const Values out =
       batch_norm_training(x, gamma, beta, mean, var, options_.momentum, options_.eps, loc);
   const Value y = out.vector()[0];
   if (!y.valid()) return y;
-  trace->Write(running_mean.storage(), out[{3, loc}], loc);
-  trace->Write(running_var.storage(), out[{4, loc}], loc);
+  const auto write = [trace, loc](const Parameter& buffer, const Value& after) {
+    trace->Write(buffer.storage(), internal::CastTo(after, buffer.dtype(), loc), loc);
+  };
+  write(running_mean, out[{3, loc}]);
+  write(running_var, out[{4, loc}]);
   trace->Write(num_batches_tracked.storage(),
                internal::Operator("add", Located(num_batches_tracked, loc), Located(1, loc), loc),
                loc);

@@ -17,6 +17,7 @@ struct BatchNormOptions {
 // variance unbiased); in evaluation mode with the running ones. Shapes: x [N,C] or [N,C,..].
 class BatchNorm2d : public Module {
  public:
+  using Options = BatchNormOptions;
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {});
   Value forward(const Value& x) override;
   std::string description() const override;
@@ -39,6 +40,7 @@ struct LayerNormOptions {
 // Example: nn::LayerNorm({768})
 class LayerNorm : public Module {
  public:
+  using Options = LayerNormOptions;
   explicit LayerNorm(const std::vector<int64_t>& normalized_shape,
                      const LayerNormOptions& options = {});
   Value forward(const Value& x) override;

@@ -10,7 +10,7 @@
 namespace halftone::nn {
 
 enum class NoteKind : uint8_t {
-  kPass,              // what a pass says of a node: a constant that does not fit, a dropped scaler
+  kPass,              // of a node or module: a constant that does not fit, a wish out of reach
   kNoLowType,         // mixed precision is on, and the device has no fast 16-bit type
   kNothingLow,        // mixed precision is on, and no node runs in 16 bit
   kUnreadBackward,    // backward() that nothing follows

@@ -56,18 +56,21 @@ Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attribut
   return Ops(name, inputs, std::move(attrs), loc).vector().at(0);
 }
 
+Value CastTo(const Value& x, DType to, Loc loc) {
+  Trace* trace = Trace::Current();
+  if (trace == nullptr) return x;
+  trace->At(loc);
+  const ir::Expr operand = trace->Unwrap(x, loc);
+  return trace->Wrap(operand.valid() ? trace->builder().Cast(operand, to) : operand);
+}
+
 std::vector<Value> PromoteAll(const std::vector<Value>& inputs, Loc loc) {
   Trace* trace = Trace::Current();
   if (trace == nullptr || inputs.empty()) return inputs;
   DType common = inputs[0].dtype();
   for (const Value& input : inputs) common = Promote(common, input.dtype());
   std::vector<Value> promoted;
-  trace->At(loc);
-  for (const Value& input : inputs) {
-    const ir::Expr operand = trace->Unwrap(input, loc);
-    promoted.push_back(
-        trace->Wrap(operand.valid() ? trace->builder().Cast(operand, common) : operand));
-  }
+  for (const Value& input : inputs) promoted.push_back(CastTo(input, common, loc));
   return promoted;
 }
 
@@ -126,11 +129,6 @@ Value Fail(Loc loc, absl::Status status) {
 Loc CallSite() {
   const Trace* trace = Trace::Current();
   return trace == nullptr ? Loc::current() : trace->call_site();
-}
-
-bool Training() {
-  const Trace* trace = Trace::Current();
-  return trace != nullptr && trace->training();
 }
 
 }  // namespace halftone::nn::internal

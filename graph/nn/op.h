@@ -24,6 +24,8 @@ std::vector<Value> Operands(const char* op, const Located& a, const Located& b, 
 // Op `name` over them.
 Value Operator(const char* name, const Located& a, const Located& b, Loc loc);
 
+// The value itself if its dtype is `to`.
+Value CastTo(const Value& x, DType to, Loc loc);
 // Inputs cast to their common dtype.
 std::vector<Value> PromoteAll(const std::vector<Value>& inputs, Loc loc);
 
@@ -38,6 +40,5 @@ std::vector<int64_t> Axes(const char* op, const Value& x, const std::vector<int6
 Value Fail(Loc loc, absl::Status status);
 // Where the innermost module was called.
 Loc CallSite();
-bool Training();
 
 }  // namespace halftone::nn::internal

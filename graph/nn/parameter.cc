@@ -37,7 +37,9 @@ Parameter& Parameter::operator=(const Parameter& other) {
 }
 
 void Parameter::set_requires_grad(bool on) {
-  if (storage()->kind() == ir::VariableKind::kParameter) storage()->set_trainable(on);
+  if (storage()->kind() != ir::VariableKind::kParameter) return;
+  storage()->set_trainable(on);
+  internal::NoteModeChange();
 }
 
 Tensor Parameter::value() const {

@@ -29,7 +29,8 @@ class Parameter {
   // The rest requires defined().
   DType dtype() const { return storage()->dtype(); }
   const Shape& shape() const { return storage()->shape(); }
-  // False for buffers and frozen parameters. Set it before the first call of a graph.
+  // False for buffers and for parameters that no optimizer shall change, whatever their modules say
+  // (see Module::freeze).
   bool requires_grad() const { return storage()->trainable(); }
   void set_requires_grad(bool on);
 

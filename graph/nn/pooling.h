@@ -8,6 +8,7 @@ namespace halftone::nn {
 
 class MaxPool2d : public Module {
  public:
+  using Options = MaxPool2dOptions;
   explicit MaxPool2d(Size2d kernel, const MaxPool2dOptions& options = {})
       : kernel_(kernel), options_(options) {}
   Value forward(const Value& x) override {
@@ -22,6 +23,7 @@ class MaxPool2d : public Module {
 
 class AvgPool2d : public Module {
  public:
+  using Options = AvgPool2dOptions;
   explicit AvgPool2d(Size2d kernel, const AvgPool2dOptions& options = {})
       : kernel_(kernel), options_(options) {}
   Value forward(const Value& x) override {

@@ -1,5 +1,6 @@
 #include "halftone/graph/nn/trace.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string_view>
 
@@ -7,12 +8,20 @@
 #include "halftone/graph/ir/limits.h"
 #include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/module_scope.h"
 
 namespace halftone::nn::internal {
 namespace {
 
 thread_local Trace* current_trace = nullptr;
 std::atomic<uint64_t> traces_made = 0;
+
+bool MayChangeIn(Trace* trace, const char* function, Loc loc) {
+  if (trace == nullptr) return true;
+  trace->Fail(loc, FailedPrecondition(function, "() was called inside build(), which only ",
+                                      "describes the step; expected a call outside of it"));
+  return false;
+}
 
 }  // namespace
 
@@ -35,11 +44,30 @@ Trace::Trace(ir::Graph* graph, const runtime::VariableStore* store, const GraphI
       outer_(current_trace),
       frames_(1) {
   current_trace = this;
+  frames_[0].training = training;
+  for (const auto& [module, module_info] : info->modules) {
+    if (!module->is_frozen()) continue;
+    for (const auto& [name, parameter] : module->own_parameters()) {
+      frozen_.insert(parameter.storage().get());
+    }
+  }
 }
 
 Trace::~Trace() { current_trace = outer_; }
 
 Trace* Trace::Current() { return current_trace; }
+
+Trace* Trace::Of(const GraphInfo& info) {
+  Trace* trace = current_trace;
+  while (trace != nullptr && trace->info_ != &info) trace = trace->outer_;
+  return trace;
+}
+
+Trace* Trace::With(const Module& module) {
+  Trace* trace = current_trace;
+  while (trace != nullptr && !trace->info_->modules.contains(&module)) trace = trace->outer_;
+  return trace;
+}
 
 ir::Expr Trace::Unwrap(const Value& value, Loc loc) {
   if (!value.valid()) {
@@ -76,7 +104,9 @@ ir::Expr Trace::Variable(const std::shared_ptr<runtime::VariableStorage>& storag
                                "add_parameter before the first call")));
     return {};
   }
-  return builder_.Var(storage->Describe(*name));
+  ir::Variable variable = storage->Describe(*name);
+  if (frozen_.contains(storage.get())) variable.trainable = false;
+  return builder_.Var(variable);
 }
 
 Value Trace::Read(const std::shared_ptr<runtime::VariableStorage>& storage, Loc loc) {
@@ -131,10 +161,13 @@ Value Trace::Constant(const Tensor& value) {
 void Trace::EnterModule(const Module& module, Loc loc) {
   Frame frame = frames_.back();
   frame.call_site = loc;
-  if (module.amp_request() != 0) frame.amp_request = module.amp_request();
-  const auto path = info_->module_paths.find(&module);
-  if (path != info_->module_paths.end()) {
-    frame.scope = path->second;
+  frame.module = &module;
+  frame.training = training_ && module.is_training();
+  const auto found = info_->modules.find(&module);
+  if (found != info_->modules.end()) {
+    frame.scope = found->second.path;
+    frame.amp_request = AmpRequestOf(module);
+    entered_.insert(&module);
   } else {
     Fail(loc, FailedPrecondition(module.description(),
                                  " is not part of this graph; expected add_module, or "
@@ -142,6 +175,60 @@ void Trace::EnterModule(const Module& module, Loc loc) {
   }
   frames_.push_back(std::move(frame));
   ApplyFrame();
+}
+
+bool Trace::IsOpen(const Module& module) const {
+  return std::any_of(frames_.begin(), frames_.end(),
+                     [&module](const Frame& frame) { return frame.module == &module; });
+}
+
+int8_t Trace::AmpRequestOf(const Module& module) {
+  if (module.amp_request() != 0) return module.amp_request();
+  // Outwards, a ring of parents after the other; mostly each is one module.
+  std::set<const Module*> seen;
+  std::vector<const Module*> ring = info_->modules.at(&module).parents;
+  while (!ring.empty()) {
+    std::vector<const Module*> next;
+    const Module* asked = nullptr;
+    for (const Module* parent : ring) {
+      if (!seen.insert(parent).second) continue;
+      if (IsOpen(*parent)) return frames_.back().amp_request;
+      // Of several wishes, f32 is the safe one.
+      if (parent->amp_request() != 0 && (asked == nullptr || parent->amp_request() < 0)) {
+        asked = parent;
+      }
+      const std::vector<const Module*>& parents = info_->modules.at(parent).parents;
+      next.insert(next.end(), parents.begin(), parents.end());
+    }
+    if (asked != nullptr) {
+      obeyed_unopened_.insert(asked);
+      return asked->amp_request();
+    }
+    ring = std::move(next);
+  }
+  return frames_.back().amp_request;
+}
+
+std::vector<std::string> Trace::AmpNotes() const {
+  std::vector<std::string> notes;
+  for (const auto& [module, module_info] : info_->modules) {
+    if (module->amp_request() == 0 || entered_.contains(module)) continue;
+    if (module->is_container()) continue;
+    const auto is_read = [this](const auto& named) {
+      const std::string* name = store_->NameOf(named.second.storage().get());
+      return name != nullptr && builder_.graph().FindVariable(*name) != nullptr;
+    };
+    const auto& parameters = module->own_parameters();
+    if (!obeyed_unopened_.contains(module) &&
+        std::none_of(parameters.begin(), parameters.end(), is_read)) {
+      continue;
+    }
+    notes.push_back(Concat("amp: ", module->amp_request() < 0 ? "keep_fp32()" : "allow_low()",
+                           " of module \"", module_info.path,
+                           "\" reaches its submodules, not ops that a function other than ",
+                           "forward() makes itself; expected an nn::ModuleScope in that function"));
+  }
+  return notes;
 }
 
 void Trace::EnterAmp(int8_t request) {
@@ -160,6 +247,14 @@ void Trace::ApplyFrame() {
   builder_.set_amp_request(frames_.back().amp_request);
 }
 
+bool MayChange(const GraphInfo& graph, const char* function, Loc loc) {
+  return MayChangeIn(Trace::Of(graph), function, loc);
+}
+
+bool MayChange(const Module& module, const char* function, Loc loc) {
+  return MayChangeIn(Trace::With(module), function, loc);
+}
+
 AmpScope::AmpScope(int8_t request) : trace_(Trace::Current()) {
   if (trace_ != nullptr) trace_->EnterAmp(request);
 }
@@ -168,7 +263,11 @@ AmpScope::~AmpScope() {
   if (trace_ != nullptr) trace_->Leave();
 }
 
-ModuleScope::ModuleScope(const Module& module, Loc loc) : trace_(Trace::Current()) {
+}  // namespace halftone::nn::internal
+
+namespace halftone::nn {
+
+ModuleScope::ModuleScope(const Module& module, Loc loc) : trace_(internal::Trace::Current()) {
   if (trace_ != nullptr) trace_->EnterModule(module, loc);
 }
 
@@ -176,4 +275,4 @@ ModuleScope::~ModuleScope() {
   if (trace_ != nullptr) trace_->Leave();
 }
 
-}  // namespace halftone::nn::internal
+}  // namespace halftone::nn

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +22,14 @@ namespace halftone::nn::internal {
 // With the base name of the file.
 ir::SourceLocation ToSourceLocation(const Loc& loc);
 
+struct ModuleInfo {
+  std::string path;  // "encoder/fc1"; of a module with several, the first
+  std::vector<const Module*> parents;
+};
+
 // What a trace knows about its graph.
 struct GraphInfo {
-  std::map<const Module*, std::string> module_paths;  // "encoder/fc1"
+  std::map<const Module*, ModuleInfo> modules;
   std::vector<std::string> scalers;
   std::vector<std::string> optimizers;
   std::string default_scaler;  // of every backward() that names none; may be empty
@@ -40,9 +46,14 @@ class Trace {
 
   // The innermost trace of this thread; null outside build().
   static Trace* Current();
+  // That of a graph, or of one that has the module, if its build() is running in this thread.
+  static Trace* Of(const GraphInfo& info);
+  static Trace* With(const Module& module);
 
   ir::Builder& builder() { return builder_; }
   bool training() const { return training_; }
+  // Whether the innermost module trains: never in an evaluation step.
+  bool module_training() const { return frames_.back().training; }
   const GraphInfo& info() const { return *info_; }
 
   // Poison, and an error at `loc`, for values of another trace.
@@ -71,6 +82,10 @@ class Trace {
   // A wish of the user for the ops up to the matching Leave, see Module::keep_fp32.
   void EnterAmp(int8_t request);
   void Leave();
+  // How many were entered and not left.
+  size_t depth() const { return frames_.size() - 1; }
+  // What to say after build() of wishes that may not have reached every op.
+  std::vector<std::string> AmpNotes() const;
   // Where the innermost module was called, for ops that a module of Halftone makes.
   Loc call_site() const { return frames_.back().call_site; }
 
@@ -89,9 +104,16 @@ class Trace {
   struct Frame {
     std::string scope;
     int8_t amp_request = 0;
+    bool training = true;
+    const Module* module = nullptr;  // the innermost
     Loc call_site;
   };
   void ApplyFrame();
+  bool IsOpen(const Module& module) const;
+  // The wish for ops of a module that is about to be entered: its own, else that of the nearest
+  // module around it, as registered, whoever calls. A module that is open passes on what holds
+  // inside it now, the scopes in its forward() included.
+  int8_t AmpRequestOf(const Module& module);
   // The node of a variable: its value at the start of the step.
   ir::Expr Variable(const std::shared_ptr<runtime::VariableStorage>& storage, Loc loc);
 
@@ -106,22 +128,19 @@ class Trace {
   bool reads_scale_ = false;
   std::function<ir::SourceLocation()> locate_;  // empty: what At is told
   std::vector<Frame> frames_;
+  std::set<const Module*> entered_;
+  std::set<const Module*>
+      obeyed_unopened_;  // their wish reached a submodule while they were not open
+  std::set<const runtime::VariableStorage*> frozen_;
   std::map<const runtime::VariableStorage*, ir::Expr> values_;
   std::vector<std::pair<std::string, const runtime::VariableStorage*>> written_;
   std::map<std::string, int> random_ordinals_;
   std::map<uint64_t, std::vector<ir::Value>> large_constants_;  // by a hash of their bytes
 };
 
-// Holds a module's scope open; user modules with several inputs open one in their own functions.
-class ModuleScope {
- public:
-  ModuleScope(const Module& module, Loc loc);
-  ~ModuleScope();
-  ModuleScope(const ModuleScope&) = delete;
-  ModuleScope& operator=(const ModuleScope&) = delete;
-
- private:
-  Trace* trace_;
-};
+// Whether a graph, or a module and the graphs that have it, may change now. Not while build()
+// describes a step of it: that is an error of the trace at `loc`, "eval() was called inside ...".
+bool MayChange(const GraphInfo& graph, const char* function, Loc loc);
+bool MayChange(const Module& module, const char* function, Loc loc);
 
 }  // namespace halftone::nn::internal

@@ -120,6 +120,24 @@ void BatchNormGradient(ir::GradContext& ctx) {
   }
 }
 
+// With given statistics dx is dy times a number per channel: the same op, over dy, without shift.
+// batch_norm_grad is more than that, but its dgamma and dbeta hold for any statistics.
+void BatchNormInferenceGradient(ir::GradContext& ctx) {
+  const Expr dy = ctx.dy(0), gamma = ctx.in(1), mean = ctx.in(3), var = ctx.in(4);
+  const double eps = ctx.attrs().GetFloat("eps");
+  if (ctx.need(0)) {
+    const Expr zeros = ctx.b.Constant(Tensor::Zeros(gamma.dtype(), gamma.shape()));
+    ctx.set_dx(0, ctx.b.Op("batch_norm_inference", {dy, gamma, zeros, zeros, var}, {{"eps", eps}}));
+  }
+  if (!ctx.need(1) && !ctx.need(2) && !ctx.need(3) && !ctx.need(4)) return;
+  const Expr invstd = 1.0 / Sqrt(var + eps);
+  const std::vector<Expr> d = ctx.b.Make("batch_norm_grad", {ctx.in(0), dy, gamma, mean, invstd});
+  if (ctx.need(1)) ctx.set_dx(1, d[1]);
+  if (ctx.need(2)) ctx.set_dx(2, d[2]);
+  if (ctx.need(3)) ctx.set_dx(3, -(gamma * invstd * d[2]));
+  if (ctx.need(4)) ctx.set_dx(4, gamma * invstd * invstd * d[1] * -0.5);
+}
+
 ir::OpRecord BatchNormRecord(const char* name) {
   ir::OpRecord r;
   r.name = name;
@@ -186,7 +204,9 @@ void Register_batch_norm(ir::OpRegistry& registry) {
   inference.layout.channels_last_outputs = {0};
   inference.in_place = {{0, 0}};
   inference.cost = FlopsPerInput(2);
-  inference.gradient_ops = {"sub", "mul", "sum_to_shape", "reshape", "div", "sqrt", "neg"};
+  inference.gradient = BatchNormInferenceGradient;
+  inference.gradient_ops = {
+      "batch_norm_inference", "batch_norm_grad", "mul", "neg", "add", "div", "sqrt"};
   inference.decompose = DecomposeBatchNormInference;
   AddOp(registry, std::move(inference));
 

@@ -20,6 +20,7 @@ absl::Status RunPasses(ir::Graph& graph, const CompileOptions& options,
   context.evaluator = &evaluator;
   passes::PassManagerOptions manager;
   if (!options.dump_dir.empty()) manager.dump_dir = options.dump_dir + "/" + options.dump_name;
+  manager.dump_remark = options.dump_remark;
   HT_RETURN_IF_ERROR(passes::RunPipeline(graph, context, manager));
   if (options.unmatched_entries != nullptr) {
     *options.unmatched_entries = std::move(context.unmatched_entries);

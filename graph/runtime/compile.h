@@ -14,9 +14,10 @@ namespace halftone::runtime {
 
 struct CompileOptions {
   Device device;
-  uint64_t seed = 0;      // of initial values
-  std::string dump_dir;   // text after each pass that changed the graph; empty: none
-  std::string dump_name;  // distinguishes executables of one graph in that folder
+  uint64_t seed = 0;        // of initial values
+  std::string dump_dir;     // text after each pass that changed the graph; empty: none
+  std::string dump_name;    // distinguishes executables of one graph in that folder
+  std::string dump_remark;  // ends each of those texts, as a comment
   std::vector<std::string>* notes = nullptr;  // what passes had to say; may be null
   // PassContext::unmatched_entries; null: they are notes.
   std::map<std::string, std::string>* unmatched_entries = nullptr;

@@ -1,0 +1,138 @@
+// build() describes a step: what changes the graph or its modules there is an error at that line.
+#include <gtest/gtest.h>
+
+#include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/tensors.h"
+
+namespace halftone::nn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A graph of one layer that calls `change` inside build().
+class Changing : public FnGraph {
+ public:
+  using Change = std::function<void(Changing&)>;
+  explicit Changing(Change change)
+      : FnGraph([this](const Values& in) -> Values {
+          this->change(*this);
+          return {fc(in[0])};
+        }),
+        change(std::move(change)) {
+    add_module("fc", fc);
+  }
+  Linear fc{1, 1};
+  Linear other{1, 1};
+  Change change;
+};
+
+struct Mistake {
+  const char* function;
+  int line;
+  Changing::Change change;
+};
+
+class InsideBuild : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(InsideBuild, F69IsAnErrorAtTheLineAndChangesNothing) {
+  const Mistake& mistake = GetParam();
+  Changing graph(mistake.change);
+  const size_t state = graph.state_dict()->size();
+  for (int call = 0; call < 2; ++call) {
+    const absl::Status status = CallStatus(graph, {F32({1, 1}, {1})});
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(Message(status), Concat("inside_build_test.cc:", mistake.line, ": ", mistake.function,
+                                      "() was called inside build(), which only describes the "
+                                      "step; expected a call outside of it"));
+  }
+  EXPECT_TRUE(graph.is_training());
+  EXPECT_TRUE(graph.fc.is_training());
+  EXPECT_EQ(graph.fc.amp_request(), 0);
+  EXPECT_EQ(graph.device(), Device());
+  EXPECT_EQ(graph.state_dict()->size(), state);
+  // The mistake is over once build() no longer makes it.
+  graph.change = [](Changing&) {};
+  EXPECT_TRUE(CallStatus(graph, {F32({1, 1}, {1})}).ok());
+}
+
+std::vector<Mistake> Mistakes() {
+  return {
+      {"eval", __LINE__, [](Changing& g) { g.eval(); }},
+      {"train", __LINE__, [](Changing& g) { g.train(); }},
+      {"to", __LINE__,
+       [](Changing& g) {
+         g.to({Device::Kind::kReference, 0});
+       }},
+      {"add_module", __LINE__, [](Changing& g) { g.add_module("x", g.other); }},
+      {"add_parameter", __LINE__, [](Changing& g) { g.add_parameter("x", g.other.bias); }},
+      {"add_optimizer", __LINE__, [](Changing& g) { g.add_optimizer(optim::SGD(g.parameters())); }},
+      {"set_grad_scaler", __LINE__, [](Changing& g) { g.set_grad_scaler(amp::GradScaler()); }},
+      {"add_scaler", __LINE__, [](Changing& g) { g.add_scaler(amp::GradScaler()); }},
+      {"eval", __LINE__, [](Changing& g) { g.fc.eval(); }},
+      {"train", __LINE__, [](Changing& g) { g.fc.train(); }},
+      {"freeze", __LINE__, [](Changing& g) { g.fc.freeze(); }},
+      {"unfreeze", __LINE__, [](Changing& g) { g.fc.unfreeze(); }},
+      {"keep_fp32", __LINE__, [](Changing& g) { g.fc.keep_fp32(); }},
+      {"allow_low", __LINE__, [](Changing& g) { g.fc.allow_low(); }}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Functions, InsideBuild, ::testing::ValuesIn(Mistakes()),
+                         [](const auto& info) {
+                           return Concat(info.param.function, "_line", info.param.line);
+                         });
+
+TEST(InsideBuildOthers, OtherGraphsAndModulesMayChange) {
+  // A module that is no part of this graph, and a graph that is made and called meanwhile.
+  Changing graph([](Changing& g) {
+    g.other.freeze();
+    Changing inner([](Changing&) {});
+    inner.eval();
+    inner.fc.eval();
+    EXPECT_TRUE(CallStatus(inner, {F32({1, 1}, {1})}).ok());
+  });
+  EXPECT_TRUE(CallStatus(graph, {F32({1, 1}, {1})}).ok());
+  EXPECT_TRUE(graph.other.is_frozen());
+}
+
+TEST(InsideBuildOthers, TheBuildOfAnotherGraphIsNoWayOut) {
+  Changing graph([](Changing& g) {
+    Changing inner([&g](Changing&) { g.eval(); });
+    (void)CallStatus(inner, {F32({1, 1}, {1})});
+  });
+  EXPECT_THAT(Message(CallStatus(graph, {F32({1, 1}, {1})})),
+              HasSubstr("eval() was called inside build()"));
+}
+
+TEST(InsideBuildOthers, AGraphDoesNotCallItself) {
+  absl::Status inner;
+  Changing graph([&inner](Changing& g) { inner = CallStatus(g, {F32({1, 1}, {1})}); });
+  EXPECT_TRUE(CallStatus(graph, {F32({1, 1}, {1})}).ok());
+  EXPECT_EQ(inner.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(inner), "graph @graph was called inside its own build()");
+}
+
+// Layers made while forward() runs, as some do in other frameworks.
+class Lazy : public Module {
+ public:
+  Value forward(const Value& x) override {
+    layers.push_back(std::make_unique<Linear>(1, 1));
+    register_module("fc", *layers.back());
+    return (*layers.back())(x);
+  }
+  std::vector<std::unique_ptr<Linear>> layers;
+};
+
+TEST(InsideBuildOthers, ModulesGetNoMembers) {
+  Lazy lazy;
+  FnGraph graph([&](const Values& in) -> Values { return {lazy(in[0])}; });
+  graph.add_module("lazy", lazy);
+  EXPECT_EQ(Message(CallStatus(graph, {F32({1, 1}, {1})})),
+            Concat("inside_build_test.cc:", __LINE__ - 3,
+                   ": register_module() was called inside build(), which only describes the step; "
+                   "expected a call outside of it"));
+  EXPECT_TRUE(lazy.children().empty());
+}
+
+}  // namespace
+}  // namespace halftone::nn
