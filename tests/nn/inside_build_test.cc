@@ -60,10 +60,7 @@ std::vector<Mistake> Mistakes() {
   return {
       {"eval", __LINE__, [](Changing& g) { g.eval(); }},
       {"train", __LINE__, [](Changing& g) { g.train(); }},
-      {"to", __LINE__,
-       [](Changing& g) {
-         g.to({Device::Kind::kReference, 0});
-       }},
+      {"to", __LINE__, [](Changing& g) { g.to(Device::Reference()); }},
       {"add_module", __LINE__, [](Changing& g) { g.add_module("x", g.other); }},
       {"add_parameter", __LINE__, [](Changing& g) { g.add_parameter("x", g.other.bias); }},
       {"add_optimizer", __LINE__, [](Changing& g) { g.add_optimizer(optim::SGD(g.parameters())); }},
