@@ -98,7 +98,7 @@ includedir=\${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 Name: halftone
 Description: @PROJECT_DESCRIPTION@ (C++20, static)
 Version: @PROJECT_VERSION@
-Requires: absl_inlined_vector absl_span absl_status absl_statusor absl_strings libhwy protobuf zlib
+Requires: absl_inlined_vector absl_span absl_status absl_statusor absl_strings libhwy protobuf-lite zlib
 Cflags: -I\${includedir} -pthread@openmp_flag@
 Libs: -L\${libdir} -Wl,-rpath,\${libdir} -Wl,--start-group@archives@ -Wl,--end-group -ldnnl -pthread@openmp_flag@
 ")

@@ -72,6 +72,12 @@ Tensor Tensor::To(DType dtype) const {
   return t;
 }
 
+absl::StatusOr<Tensor> Tensor::Convert(DType dtype) const {
+  HT_ASSIGN_OR_RETURN(Tensor t, Allocate(dtype, shape_));
+  ConvertElements(raw(), dtype_, t.raw(), dtype, num_elements());
+  return t;
+}
+
 Tensor Tensor::Reshape(const Shape& shape) const {
   HT_CHECK(shape.num_elements() == num_elements(), "Tensor::Reshape: element counts differ");
   return Tensor(dtype_, shape, buffer_);

@@ -23,7 +23,7 @@ class Tensor {
   static absl::StatusOr<Tensor> Allocate(DType dtype, const Shape& shape);
   // All elements 0 (see Buffer::AllocateZeroed). Errors: ResourceExhausted.
   static absl::StatusOr<Tensor> AllocateZeros(DType dtype, const Shape& shape);
-  // The next four end the program when memory runs out.
+  // The next four, Clone and To end the program when memory runs out.
   static Tensor Empty(DType dtype, const Shape& shape);
   static Tensor Zeros(DType dtype, const Shape& shape);
   static Tensor Full(DType dtype, const Shape& shape, double value);
@@ -71,6 +71,9 @@ class Tensor {
   Tensor Clone() const;
   // Elementwise conversion with one rounding.
   Tensor To(DType dtype) const;
+  // Clone and To for values of any size. Errors: ResourceExhausted.
+  absl::StatusOr<Tensor> Copy() const { return Convert(dtype_); }
+  absl::StatusOr<Tensor> Convert(DType dtype) const;
   // Same buffer, other extents. Requires: equal element counts.
   Tensor Reshape(const Shape& shape) const;
   // "f32[2,3]"

@@ -1,14 +1,16 @@
 // Trains a small convolutional network on Fashion-MNIST, or any IDX data set of that form, with
 // mixed precision. Progress goes to standard error; the last line of standard output is one JSON
-// object. Exit status: 0 trained, 1 failed, 2 an option has a wrong value.
+// object. Exit status: 0 trained, 1 failed, 2 an option has a wrong value or memory is short.
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <new>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/types/optional.h"
+#include "halftone/core/cpu_count.h"
 #include "halftone/core/threads.h"
 #include "halftone/examples/support/checkpoints.h"
 #include "halftone/examples/support/dataset.h"
@@ -80,23 +82,10 @@ absl::StatusOr<double> Evaluate(FashionCnn& model, const example::Dataset& data,
   return right / static_cast<double>(data.size());
 }
 
-absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
-  const std::string folder = absl::GetFlag(FLAGS_data);
-  const int64_t limit = absl::GetFlag(FLAGS_limit);
-  HT_ASSIGN_OR_RETURN(auto train, example::Dataset::Load(folder, "train", limit));
-  HT_ASSIGN_OR_RETURN(auto test, example::Dataset::Load(folder, "t10k", limit));
-  example::Checkpoints checkpoints(absl::GetFlag(FLAGS_checkpoint), absl::GetFlag(FLAGS_every),
-                                   halftone::Concat("seed ", model.config.seed, ", batch ", batch,
-                                                    ", ", train.size(), " images"));
-  HT_ASSIGN_OR_RETURN(auto at, checkpoints.Start(model, absl::GetFlag(FLAGS_resume)));
-  // A checkpoint has brought its own.
-  const double saved_lr = model.optimizer.lr();
-  if (const auto lr = absl::GetFlag(FLAGS_lr)) {
-    HT_RETURN_IF_ERROR(model.optimizer.set_lr(*lr));
-    if (static_cast<float>(*lr) != static_cast<float>(saved_lr)) {
-      std::fprintf(stderr, "learning rate %g; %g in the checkpoint\n", *lr, saved_lr);
-    }
-  }
+// From `at` to the end.
+absl::Status TrainFrom(example::Cursor at, FashionCnn& model, example::Dataset& train,
+                       const example::Dataset& test, example::Checkpoints& checkpoints, int epochs,
+                       int64_t batch) {
   example::Progress progress(epochs, (train.size() + batch - 1) / batch);
   double accuracy = 0;
   if (at.epoch >= epochs) {
@@ -134,6 +123,32 @@ absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
   return absl::OkStatus();
 }
 
+absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
+  const std::string folder = absl::GetFlag(FLAGS_data);
+  const int64_t limit = absl::GetFlag(FLAGS_limit);
+  HT_ASSIGN_OR_RETURN(auto train, example::Dataset::Load(folder, "train", limit));
+  HT_ASSIGN_OR_RETURN(auto test, example::Dataset::Load(folder, "t10k", limit));
+  example::Checkpoints checkpoints(absl::GetFlag(FLAGS_checkpoint), absl::GetFlag(FLAGS_every),
+                                   halftone::Concat("seed ", model.config.seed, ", batch ", batch,
+                                                    ", ", train.size(), " images"));
+  HT_ASSIGN_OR_RETURN(auto at, checkpoints.Start(model, absl::GetFlag(FLAGS_resume)));
+  // A checkpoint has brought its own.
+  const double saved_lr = model.optimizer.lr();
+  if (const auto lr = absl::GetFlag(FLAGS_lr)) {
+    HT_RETURN_IF_ERROR(model.optimizer.set_lr(*lr));
+    if (static_cast<float>(*lr) != static_cast<float>(saved_lr)) {
+      std::fprintf(stderr, "learning rate %g; %g in the checkpoint\n", *lr, saved_lr);
+    }
+  }
+  absl::Status status;
+  try {
+    status = TrainFrom(at, model, train, test, checkpoints, epochs, batch);
+  } catch (const std::bad_alloc&) {
+    status = halftone::ResourceExhausted("the system has no more memory");
+  }
+  return checkpoints.WithWhatIsSaved(status);
+}
+
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "trains a small convolutional network on Fashion-MNIST with mixed precision");
@@ -144,14 +159,18 @@ int main(int argc, char** argv) {
   const std::optional<DType> low = halftone::ParseDType(amp_choice);
   const char* wrong = amp_choice != "off" && amp_choice != "auto" && !(low && halftone::IsLow(*low))
                           ? "--amp: expected off, bf16, f16 or auto"
-                      : epochs < 1                       ? "--epochs: expected 1 or more"
-                      : batch < 1                        ? "--batch: expected 1 or more"
-                      : absl::GetFlag(FLAGS_threads) < 0 ? "--threads: expected 0 or more"
+                      : epochs < 1 ? "--epochs: expected 1 or more"
+                      : batch < 1  ? "--batch: expected 1 or more"
                       : !(lr >= 0 && lr <= std::numeric_limits<float>::max())
                           ? "--lr: expected 0 or more and finite in f32"
                           : nullptr;
   if (wrong != nullptr) {
     std::fprintf(stderr, "fashion_mnist: %s\n", wrong);
+    return 2;
+  }
+  const int threads = absl::GetFlag(FLAGS_threads);
+  if (const absl::Status status = halftone::CheckNumThreads(threads); !status.ok()) {
+    std::fprintf(stderr, "fashion_mnist: --threads: %s\n", halftone::Message(status).c_str());
     return 2;
   }
   const auto choice = example::ChooseDevice(absl::GetFlag(FLAGS_device));
@@ -161,7 +180,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (!choice->note.empty()) std::fprintf(stderr, "note: %s\n", choice->note.c_str());
-  if (absl::GetFlag(FLAGS_threads) > 0) halftone::SetNumThreads(absl::GetFlag(FLAGS_threads));
+  if (threads > 0) halftone::SetNumThreads(threads);
+  if (const std::string note = halftone::NoteOnThreads(threads); !note.empty()) {
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  }
   FashionCnn model(lr, low == DType::kF16);
   model.to(choice->device);
   model.config.seed = absl::GetFlag(FLAGS_seed);
@@ -170,5 +192,5 @@ int main(int argc, char** argv) {
   const absl::Status status = Train(model, epochs, batch);
   if (status.ok()) return 0;
   std::fprintf(stderr, "fashion_mnist: %s\n", std::string(status.message()).c_str());
-  return 1;
+  return absl::IsResourceExhausted(status) ? 2 : 1;
 }

@@ -128,6 +128,7 @@ absl::StatusOr<DeviceBackend*> OpenCuda(int index) {
   if (!backend.ok()) {
     return Annotate(backend.status(), Concat("device ", Device::Cuda(index).ToString(), ": "));
   }
+  HT_RETURN_IF_ERROR((*backend)->CheckProcess());
   return backend;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "halftone/core/device.h"
+#include "halftone/core/fork.h"
 #include "halftone/core/status.h"
 #include "halftone/graph/ir/target.h"
 #include "halftone/kernels/device_run_state.h"
@@ -72,6 +73,15 @@ class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
+  // Errors: FailedPrecondition in a child of fork(): devices stay with the process that opened
+  // them. Check before waiting for work or beginning some.
+  absl::Status CheckProcess() const {
+    if (ForkGeneration() == opened_in_) return absl::OkStatus();
+    return FailedPrecondition("device ", device().ToString(),
+                              " was used before fork() and belongs to the parent; fork before its "
+                              "first use, or start a new program (multiprocessing: \"spawn\")");
+  }
+
   // "NVIDIA H200, sm_90, cuda:0"
   virtual const std::string& description() const = 0;
   virtual Device device() const = 0;
@@ -115,6 +125,9 @@ class DeviceBackend {
   // Names the work that follows, for profilers (NVTX). Cheap when none is attached.
   virtual void BeginRange(const char* name) = 0;
   virtual void EndRange() = 0;
+
+ private:
+  const int opened_in_ = ForkGeneration();
 };
 
 // The backend of a CUDA device, opened at the first call and kept. Its kernels are then in

@@ -102,7 +102,8 @@ Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse) 
 }
 
 py::array ToArray(const Tensor& tensor) {
-  const Tensor shown = tensor.dtype() == DType::kBF16 ? tensor.To(DType::kF32) : tensor;
+  const Tensor shown =
+      tensor.dtype() == DType::kBF16 ? Unwrap(tensor.Convert(DType::kF32)) : tensor;
   const std::vector<py::ssize_t> dims(shown.shape().dims().begin(), shown.shape().dims().end());
   // Given, so that pybind11 does not ask the dtype for its size, see FromNumPy.
   const std::vector<py::ssize_t> strides =

@@ -8,6 +8,7 @@
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/python_stub/bind.h"
 #include "halftone/python_stub/collect.h"
+#include "halftone/python_stub/interpreter_lock.h"
 #include "halftone/python_stub/load_state.h"
 #include "halftone/python_stub/python_graph.h"
 #include "halftone/python_stub/tracing.h"
@@ -22,13 +23,16 @@ constexpr nn::Loc kNoLine;
 template <typename Handle>
 class Weak {
  public:
-  Weak(Handle handle, const PythonGraph& graph) : Weak(std::move(handle), graph.alive()) {}
-  Weak(Handle handle, std::weak_ptr<void> graph)
-      : handle_(std::move(handle)), name_(handle_.name()), graph_(std::move(graph)) {}
+  Weak(Handle handle, const PythonGraph& graph) : Weak(std::move(handle), graph.alive(), &graph) {}
+  Weak(Handle handle, std::weak_ptr<void> alive, const PythonGraph* graph)
+      : handle_(std::move(handle)),
+        name_(handle_.name()),
+        graph_(std::move(alive)),
+        owner_(graph) {}
   // A handle on a part of this.
   template <typename Part>
   Weak<Part> With(Part part) const {
-    return Weak<Part>(std::move(part), graph_);
+    return Weak<Part>(std::move(part), graph_, owner_);
   }
   // That of a graph's own scaler may come later than the handle.
   const std::string& name() const { return graph_.expired() ? name_ : handle_.name(); }
@@ -39,11 +43,17 @@ class Weak {
     }
     return handle_;
   }
+  // Waits for a call that another thread makes, without the interpreter lock. Raises like get().
+  GraphLock Lock() {
+    get();
+    return GraphLock(*owner_);
+  }
 
  private:
   Handle handle_;
   std::string name_;
   std::weak_ptr<void> graph_;
+  const PythonGraph* owner_;  // valid while graph_ is
 };
 using Metadata = std::map<std::string, std::string>;
 using OptimizerHandle = Weak<nn::OptimizerHandle>;
@@ -52,7 +62,27 @@ using ScalerHandle = Weak<nn::ScalerHandle>;
 
 template <typename Handle, typename R>
 auto Getter(R (Handle::*get)() const) {
-  return [get](Weak<Handle>& handle) { return (handle.get().*get)(); };
+  return [get](Weak<Handle>& handle) {
+    const GraphLock lock = handle.Lock();
+    return (handle.get().*get)();
+  };
+}
+
+// A function of a graph that waits for calls of other threads.
+template <typename R, typename... Args>
+auto Locked(R (nn::Graph::*f)(Args...) const) {
+  return [f](const PythonGraph& graph, Args... args) {
+    const GraphLock lock(graph);
+    return (graph.*f)(args...);
+  };
+}
+
+template <typename R, typename... Args>
+auto Locked(R (nn::Graph::*f)(Args...)) {
+  return [f](PythonGraph& graph, Args... args) {
+    const GraphLock lock(graph);
+    return (graph.*f)(args...);
+  };
 }
 
 void Adopt(py::handle self, const std::string& name, py::handle module) {
@@ -135,7 +165,11 @@ auto LoadInto(PythonGraph& graph) {
 }
 
 void BindState(py::class_<PythonGraph>& graph) {
-  graph.def("state_dict", [](PythonGraph& g) { return FromStateDict(Unwrap(g.state_dict())); })
+  graph
+      .def("state_dict",
+           [](PythonGraph& g) {
+             return FromStateDict(Unwrap(WithoutInterpreterLock([&] { return g.state_dict(); })));
+           })
       .def(
           "load_state_dict",
           [](PythonGraph& g, const py::dict& state, bool strict, const py::object& rename) {
@@ -145,26 +179,29 @@ void BindState(py::class_<PythonGraph>& graph) {
       .def(
           "save_checkpoint",
           [](PythonGraph& g, const std::string& path, const Metadata& metadata) {
-            CheckFile(g.save_checkpoint(path, metadata));
+            CheckFile(WithoutInterpreterLock([&] { return g.save_checkpoint(path, metadata); }));
           },
           py::arg("path"), py::arg("metadata") = Metadata())
       .def(
           "load_checkpoint",
           [](PythonGraph& g, const std::string& path, bool strict, const py::object& rename) {
-            const absl::StatusOr<runtime::Checkpoint> checkpoint = runtime::ReadCheckpoint(path);
+            const absl::StatusOr<runtime::Checkpoint> checkpoint =
+                WithoutInterpreterLock([&] { return runtime::ReadCheckpoint(path); });
             CheckFile(checkpoint.status());
             const nn::LoadReport report =
                 LoadState(checkpoint->tensors, strict, rename, path + ": ", LoadInto(g));
             return py::make_tuple(report, FromMetadata(checkpoint->metadata));
           },
           py::arg("path"), py::arg("strict") = true, py::arg("rename") = py::none())
-      .def("initialize", [](PythonGraph& g) { Check(g.initialize()); })
-      .def("synchronize", [](PythonGraph& g) { Check(g.synchronize()); })
+      .def("initialize",
+           [](PythonGraph& g) { Check(WithoutInterpreterLock([&] { return g.initialize(); })); })
+      .def("synchronize",
+           [](PythonGraph& g) { Check(WithoutInterpreterLock([&] { return g.synchronize(); })); })
       .def("parameters", [](const PythonGraph& g) { return Distinct(g.named_parameters()); })
       .def("named_parameters", &PythonGraph::named_parameters)
       .def("grad_scaler", [](PythonGraph& g) { return ScalerHandle(g.grad_scaler(), g); })
-      .def("last_step_skipped", &PythonGraph::last_step_skipped)
-      .def_property_readonly("grad_norm", &PythonGraph::grad_norm)
+      .def("last_step_skipped", Locked(&nn::Graph::last_step_skipped))
+      .def_property_readonly("grad_norm", Locked(&nn::Graph::grad_norm))
       .def(
           "split_parameters",
           [](const PythonGraph& g, const py::object& by) {
@@ -172,23 +209,29 @@ void BindState(py::class_<PythonGraph>& graph) {
           },
           py::arg("by"))
       .def("first_nonfinite_param",
-           [](const PythonGraph& g) { return Text(g.first_nonfinite_param()); })
-      .def_property_readonly("run_count", &PythonGraph::run_count);
+           [](const PythonGraph& g) {
+             const GraphLock lock(g);
+             return Text(g.first_nonfinite_param());
+           })
+      .def_property_readonly("run_count", Locked(&nn::Graph::run_count));
 }
 
 void BindTexts(py::class_<PythonGraph>& graph) {
   const auto text = [&graph](const char* name, std::string (nn::Graph::*get)() const) {
-    graph.def(name, [get](const PythonGraph& g) { return Text((g.*get)()); });
+    graph.def(name, [get](const PythonGraph& g) {
+      const GraphLock lock(g);
+      return Text((g.*get)());
+    });
   };
   text("traced_text", &nn::Graph::traced_text);
   text("compiled_text", &nn::Graph::compiled_text);
   text("kernel_log", &nn::Graph::kernel_log);
   text("amp_summary", &nn::Graph::amp_summary);
   text("amp_table", &nn::Graph::amp_table);
-  graph.def("notes", &PythonGraph::notes)
-      .def("debug", &PythonGraph::debug, py::arg("level"))
+  graph.def("notes", Locked(&nn::Graph::notes))
+      .def("debug", Locked(&nn::Graph::debug), py::arg("level"))
       .def_property_readonly("name", &PythonGraph::name)
-      .def_property_readonly("arena_bytes", &PythonGraph::arena_bytes);
+      .def_property_readonly("arena_bytes", Locked(&nn::Graph::arena_bytes));
 }
 
 }  // namespace
@@ -202,7 +245,10 @@ void BindHandles(py::module_& m) {
   py::class_<OptimizerHandle>(m, "OptimizerHandle", py::is_final())
       .def_property_readonly("name", &OptimizerHandle::name)
       .def_property("lr", Getter(&O::lr),
-                    [](OptimizerHandle& h, double lr) { Check(h.get().set_lr(lr)); })
+                    [](OptimizerHandle& h, double lr) {
+                      const GraphLock lock = h.Lock();
+                      Check(h.get().set_lr(lr));
+                    })
       .def_property_readonly("groups",
                              [](OptimizerHandle& h) {
                                std::vector<GroupHandle> groups;
@@ -218,15 +264,23 @@ void BindHandles(py::module_& m) {
   py::class_<ScalerHandle>(m, "ScalerHandle", py::is_final())
       .def_property_readonly("name", &ScalerHandle::name)
       .def_property("scale", Getter(&S::scale),
-                    [](ScalerHandle& h, double scale) { Check(h.get().set_scale(scale)); })
+                    [](ScalerHandle& h, double scale) {
+                      const GraphLock lock = h.Lock();
+                      Check(h.get().set_scale(scale));
+                    })
       .def_property_readonly("growth_tracker", Getter(&S::growth_tracker))
       .def_property_readonly("total_steps", Getter(&S::total_steps))
       .def_property_readonly("skipped_count", Getter(&S::skipped_count))
       .def_property_readonly("consecutive_skips", Getter(&S::consecutive_skips))
-      .def("state_dict", [](ScalerHandle& h) { return Unwrap(h.get().state_dict()); })
+      .def("state_dict",
+           [](ScalerHandle& h) {
+             const GraphLock lock = h.Lock();
+             return Unwrap(h.get().state_dict());
+           })
       .def(
           "load_state_dict",
           [](ScalerHandle& h, const amp::StateDict& state) {
+            const GraphLock lock = h.Lock();
             Check(h.get().load_state_dict(state));
           },
           py::arg("state"));
@@ -300,24 +354,31 @@ void BindGraph(py::module_& m) {
       .def(
           "to",
           [](PythonGraph& g, const std::string& device) {
+            const GraphLock lock(g);
             g.to(ToDevice(device));
             RaiseTraceError();
           },
           py::arg("device"))
-      .def_property_readonly("device", [](const PythonGraph& g) { return g.device().ToString(); })
+      .def_property_readonly("device",
+                             [](const PythonGraph& g) {
+                               const GraphLock lock(g);
+                               return g.device().ToString();
+                             })
       .def(
           "train",
           [](PythonGraph& g, bool mode) {
+            const GraphLock lock(g);
             mode ? g.train() : g.eval();
             RaiseTraceError();
           },
           py::arg("mode") = true)
       .def("eval",
            [](PythonGraph& g) {
+             const GraphLock lock(g);
              g.eval();
              RaiseTraceError();
            })
-      .def_property_readonly("is_training", &PythonGraph::is_training);
+      .def_property_readonly("is_training", Locked(&nn::Graph::is_training));
   BindState(graph);
   BindTexts(graph);
 }

@@ -7,6 +7,7 @@
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
 #include "halftone/python_stub/graph_file.h"
+#include "halftone/python_stub/interpreter_lock.h"
 
 namespace halftone::python {
 namespace {
@@ -14,7 +15,9 @@ namespace {
 std::unique_ptr<GraphFile> Create(absl::StatusOr<std::unique_ptr<ir::Graph>> graph,
                                   const std::string& device, uint64_t seed) {
   CheckFile(graph.status());
-  return Unwrap(GraphFile::Create(*std::move(graph), ToDevice(device), seed));
+  const Device where = ToDevice(device);
+  return Unwrap(
+      WithoutInterpreterLock([&] { return GraphFile::Create(*std::move(graph), where, seed); }));
 }
 
 Feeds ToFeeds(const py::dict& arrays) {
@@ -31,7 +34,8 @@ void BindCheckpoints(py::module_& m) {
   m.def(
       "read_checkpoint",
       [](const std::string& path) {
-        absl::StatusOr<runtime::Checkpoint> read = runtime::ReadCheckpoint(path);
+        absl::StatusOr<runtime::Checkpoint> read =
+            WithoutInterpreterLock([&] { return runtime::ReadCheckpoint(path); });
         CheckFile(read.status());
         return py::make_tuple(FromStateDict(read->tensors), FromMetadata(read->metadata));
       },
@@ -39,7 +43,9 @@ void BindCheckpoints(py::module_& m) {
   m.def(
       "write_checkpoint",
       [](const std::string& path, const py::dict& state, const Metadata& metadata) {
-        CheckFile(runtime::WriteCheckpoint(path, {ToStateDict(state), metadata}));
+        const runtime::Checkpoint checkpoint{ToStateDict(state), metadata};
+        CheckFile(
+            WithoutInterpreterLock([&] { return runtime::WriteCheckpoint(path, checkpoint); }));
       },
       py::arg("path"), py::arg("state"), py::arg("metadata") = Metadata());
 }
@@ -52,16 +58,21 @@ void BindGraphFile(py::module_& m) {
       .def(
           "run",
           [](GraphFile& g, const py::dict& feeds) {
-            return FromStateDict(Unwrap(g.Run(ToFeeds(feeds))));
+            const Feeds values = ToFeeds(feeds);
+            return FromStateDict(Unwrap(WithoutInterpreterLock([&] { return g.Run(values); })));
           },
           py::arg("feeds"))
       .def_property_readonly("inputs", &GraphFile::inputs)
       .def_property_readonly("outputs", &GraphFile::outputs)
-      .def("state_dict", [](const GraphFile& g) { return FromStateDict(g.Save()); })
+      .def("state_dict",
+           [](const GraphFile& g) {
+             return FromStateDict(Unwrap(WithoutInterpreterLock([&] { return g.Save(); })));
+           })
       .def(
           "load_state_dict",
           [](GraphFile& g, const py::dict& state, bool strict) {
-            return Unwrap(g.Load(ToStateDict(state), strict));
+            const runtime::StateDict values = ToStateDict(state);
+            return Unwrap(WithoutInterpreterLock([&] { return g.Load(values, strict); }));
           },
           py::arg("state"), py::arg("strict") = true)
       .def("text", [](const GraphFile& g) { return Text(g.text()); })

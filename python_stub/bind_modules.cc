@@ -10,6 +10,7 @@
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
 #include "halftone/python_stub/collect.h"
+#include "halftone/python_stub/interpreter_lock.h"
 #include "halftone/python_stub/load_state.h"
 #include "halftone/python_stub/tracing.h"
 
@@ -203,7 +204,10 @@ void BindModules(py::module_& m) {
       .def("named_buffers",
            [](const nn::Module& module) { return NamedParameters(module.named_buffers()); })
       .def("state_dict",
-           [](const nn::Module& module) { return FromStateDict(Unwrap(module.state_dict())); })
+           [](const nn::Module& module) {
+             return FromStateDict(
+                 Unwrap(WithoutInterpreterLock([&] { return module.state_dict(); })));
+           })
       .def(
           "load_state_dict",
           [](nn::Module& module, const py::dict& state, bool strict, const py::object& rename) {

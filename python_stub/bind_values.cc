@@ -6,6 +6,7 @@
 #include "halftone/graph/nn/trace.h"
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
+#include "halftone/python_stub/interpreter_lock.h"
 #include "halftone/python_stub/tracing.h"
 
 namespace halftone::python {
@@ -105,11 +106,16 @@ void BindParameter(py::module_& nn, py::class_<nn::Parameter>& parameter) {
       .def_property("requires_grad", &nn::Parameter::requires_grad,
                     &nn::Parameter::set_requires_grad)
       .def(
-          "value", [](const nn::Parameter& p) { return ToArray(p.value()); }, "A copy")
+          "value",
+          [](const nn::Parameter& p) {
+            return ToArray(Unwrap(WithoutInterpreterLock([&] { return p.get_value(); })));
+          },
+          "A copy")
       .def(
           "set_value",
           [](nn::Parameter& p, const py::object& value) {
-            Check(p.set_value(ToTensor(value, "set_value")));
+            const Tensor tensor = ToTensor(value, "set_value");
+            Check(WithoutInterpreterLock([&] { return p.set_value(tensor); }));
           },
           py::arg("value"))
       .def("__repr__", [](const nn::Parameter& p) {

@@ -42,6 +42,8 @@ absl::StatusOr<std::unique_ptr<GraphFile>> GraphFile::Create(std::unique_ptr<ir:
 }
 
 absl::StatusOr<Feeds> GraphFile::Run(const Feeds& feeds) {
+  const runtime::StateLock lock(store_.guards());
+  HT_RETURN_IF_ERROR(lock.status());
   std::vector<const void*> in;
   for (size_t i = 0; i < input_names_.size(); ++i) {
     const std::string& name = input_names_[i];
@@ -78,7 +80,15 @@ absl::StatusOr<Feeds> GraphFile::Run(const Feeds& feeds) {
   return named;
 }
 
+absl::StatusOr<runtime::StateDict> GraphFile::Save() const {
+  const runtime::StateLock lock(store_.guards());
+  HT_RETURN_IF_ERROR(lock.status());
+  return store_.Save();
+}
+
 absl::StatusOr<runtime::LoadReport> GraphFile::Load(const runtime::StateDict& state, bool strict) {
+  const runtime::StateLock lock(store_.guards());
+  HT_RETURN_IF_ERROR(lock.status());
   return store_.Load(state, strict);
 }
 

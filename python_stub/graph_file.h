@@ -12,6 +12,7 @@ namespace halftone::python {
 
 using Feeds = std::map<std::string, Tensor>;
 
+// Thread-safe: calls of Run, Save and Load wait for each other.
 class GraphFile {
  public:
   // Compiles; initial values follow `seed`. Errors: those of Compile.
@@ -26,7 +27,7 @@ class GraphFile {
   // Executable::Run.
   absl::StatusOr<Feeds> Run(const Feeds& feeds);
 
-  runtime::StateDict Save() const { return store_.Save(); }
+  absl::StatusOr<runtime::StateDict> Save() const;
   absl::StatusOr<runtime::LoadReport> Load(const runtime::StateDict& state, bool strict);
 
   const std::string& text() const { return text_; }  // as read

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/python_stub/interpreter_lock.h"
+
 namespace halftone::python {
 namespace {
 
@@ -56,7 +58,8 @@ runtime::LoadReport LoadState(
   const absl::StatusOr<runtime::StateDict> renamed = Renamed(state, options, &unused);
   if (called.raised != nullptr) std::rethrow_exception(called.raised);
   Check(Annotate(renamed.status(), where));
-  absl::StatusOr<runtime::LoadReport> report = load(*renamed, strict);
+  absl::StatusOr<runtime::LoadReport> report =
+      WithoutInterpreterLock([&] { return load(*renamed, strict); });
   Check(Annotate(report.status(), where));
   report->unused_renames = std::move(unused);
   return *std::move(report);

@@ -70,7 +70,13 @@ namespace {
 
 void Bind(py::module_& m) {
   m.attr("__version__") = Version();
-  m.def("set_num_threads", &SetNumThreads, py::arg("count"));
+  m.def(
+      "set_num_threads",
+      [](int count) {
+        Check(Annotate(CheckNumThreads(count), "set_num_threads: "));
+        SetNumThreads(count);
+      },
+      py::arg("count"));
   m.def("num_threads", &NumThreads);
   py::module_ nn = m.def_submodule("nn");
   py::module_ optim = m.def_submodule("optim");

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "halftone/graph/nn/trace.h"
+#include "halftone/python_stub/interpreter_lock.h"
 #include "halftone/python_stub/tracing.h"
 
 namespace halftone::python {
@@ -65,18 +66,17 @@ py::object Unflatten(const OutputForm& form, const std::vector<Tensor>& tensors)
 }
 
 // Ends at the end of a scope, also by an exception.
-class Busy {
+class Calling {
  public:
-  explicit Busy(bool* flag) : flag_(flag) {
+  Calling(bool* flag, const std::string& graph) : flag_(flag) {
     if (*flag) {
-      Raise(FailedPrecondition(
-          "a graph was called inside its own build(), or by another thread during a call"));
+      Raise(FailedPrecondition("graph @", graph, " was called inside its own build()"));
     }
     *flag = true;
   }
-  ~Busy() { *flag_ = false; }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
+  ~Calling() { *flag_ = false; }
+  Calling(const Calling&) = delete;
+  Calling& operator=(const Calling&) = delete;
 
  private:
   bool* flag_;
@@ -84,7 +84,16 @@ class Busy {
 
 }  // namespace
 
+GraphLock::GraphLock(const PythonGraph& graph) : lock_(new runtime::StateLock(graph.TryLock())) {
+  if (!lock_->held()) {
+    waited_for_ = py::cast(&graph, py::return_value_policy::reference);
+    WithoutInterpreterLock([&] { lock_.reset(new runtime::StateLock(graph.Lock())); });
+  }
+  Check(lock_->status());
+}
+
 nn::Values PythonGraph::build(const nn::Values& in) {
+  const InterpreterLock interpreter;
   try {
     nn::internal::Trace::Current()->set_locate(PythonLocation);
     py::tuple arguments(in.size());
@@ -101,39 +110,46 @@ nn::Values PythonGraph::build(const nn::Values& in) {
   }
 }
 
-const OutputForm& PythonGraph::Prepare(const py::args& inputs) {
+void PythonGraph::TakeInputs(const py::args& inputs) {
   inputs_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs_[i] = ToTensor(inputs[i], Concat("graph @", name(), ": input ", i), inputs_[i]);
   }
+}
+
+absl::StatusOr<const OutputForm*> PythonGraph::CompileForInputs() {
   traced_ = false;
-  const absl::Status status = compile(inputs_);
-  RaiseKept();
-  Check(status);
+  HT_RETURN_IF_ERROR(compile(inputs_));
   OutputForm& form = forms_[executable()];
   if (std::exchange(traced_, false)) form = traced_form_;
-  return form;
+  return &form;
 }
 
 void PythonGraph::Compile(const py::args& inputs) {
-  const Busy busy(&busy_);
-  Prepare(inputs);
+  const GraphLock lock(*this);
+  const Calling calling(&calling_, name());
+  TakeInputs(inputs);
+  const absl::Status status = WithoutInterpreterLock([&] { return CompileForInputs().status(); });
+  RaiseKept();
+  Check(status);
 }
 
 py::object PythonGraph::Call(const py::args& inputs) {
-  const Busy busy(&busy_);
-  const OutputForm& form = Prepare(inputs);
-  absl::StatusOr<std::vector<Tensor>> outputs = (*this)(inputs_);
+  const GraphLock lock(*this);
+  const Calling calling(&calling_, name());
+  TakeInputs(inputs);
+  const OutputForm* form = nullptr;
+  std::vector<Tensor> outputs;
+  const absl::Status status = WithoutInterpreterLock([&]() -> absl::Status {
+    HT_ASSIGN_OR_RETURN(form, CompileForInputs());
+    HT_ASSIGN_OR_RETURN(outputs, (*this)(inputs_));
+    // The arrays are copies, so they are waited for in any case: an error of this step is this
+    // call's.
+    return outputs.empty() ? absl::OkStatus() : synchronize();
+  });
   RaiseKept();
-  Check(outputs.status());
-  // The arrays are copies, so they are waited for in any case: an error of this step is this
-  // call's. Other threads of Python run meanwhile; reading an output is safe whatever they do.
-  {
-    const py::gil_scoped_release release;
-    for (const Tensor& output : *outputs) (void)output.raw();
-  }
-  if (!outputs->empty()) Check(synchronize());
-  return Unflatten(form, *outputs);
+  Check(status);
+  return Unflatten(*form, outputs);
 }
 
 }  // namespace halftone::python

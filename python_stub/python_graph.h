@@ -19,6 +19,19 @@ struct OutputForm {
   size_t size = 0;                // how many values
 };
 
+class PythonGraph;
+
+// A graph's lock for bindings: a thread that has to wait for it gives the interpreter lock up.
+class GraphLock {
+ public:
+  // Raises RuntimeError where fork() left its holder behind.
+  explicit GraphLock(const PythonGraph& graph);
+
+ private:
+  py::object waited_for_;  // others may have dropped the graph meanwhile
+  std::unique_ptr<runtime::StateLock> lock_;
+};
+
 class PythonGraph : public nn::Graph {
  public:
   explicit PythonGraph(const std::string& name) : nn::Graph(name) {}
@@ -35,8 +48,9 @@ class PythonGraph : public nn::Graph {
   // Calls the Python method. Never throws: see tracing.h.
   nn::Values build(const nn::Values& in) override;
 
-  // One step. Errors: those of the C++ graph; TypeError and ValueError of ToTensor; whatever
-  // build() raises.
+  // One step, without the interpreter lock but for build(). Calls of one graph by several threads
+  // wait for each other. Errors: those of the C++ graph; TypeError and ValueError of ToTensor;
+  // whatever build() raises.
   py::object Call(const py::args& inputs);
   void Compile(const py::args& inputs);
 
@@ -45,16 +59,19 @@ class PythonGraph : public nn::Graph {
   std::weak_ptr<void> alive() const { return alive_; }
 
  private:
-  // What the step that fits gives; compiled if it is new.
-  const OutputForm& Prepare(const py::args& inputs);
+  // Copies them.
+  void TakeInputs(const py::args& inputs);
+  // What the step that fits gives; compiled if it is new, without the interpreter lock.
+  absl::StatusOr<const OutputForm*> CompileForInputs();
 
+  // While a call has the graph's lock they are its own.
+  bool calling_ = false;
   std::vector<Tensor> inputs_;  // memory of the last call's, for the next
   // By the executable that gives it. One that was dropped leaves its form behind, until another
   // is made in its place.
   std::map<const runtime::Executable*, OutputForm> forms_;
   OutputForm traced_form_;
-  bool traced_ = false;  // build() ran since Prepare began
-  bool busy_ = false;
+  bool traced_ = false;  // build() ran since it was last cleared
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };
 

@@ -146,6 +146,8 @@ int Main(const std::vector<char*>& arguments) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(std::string(halftone::kUsage) + ": shows a graph file");
-  return halftone::tools::FinishOutput("halftone_dump",
-                                       halftone::Main(absl::ParseCommandLine(argc, argv)));
+  return halftone::tools::WithinMemory("halftone_dump", [argc, argv] {
+    return halftone::tools::FinishOutput("halftone_dump",
+                                         halftone::Main(absl::ParseCommandLine(argc, argv)));
+  });
 }

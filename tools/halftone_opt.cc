@@ -93,6 +93,8 @@ int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "halftone_opt FILE --passes=a,b | --pipeline [--target T] [--output FILE] [--stats]: runs "
       "passes on a graph file and prints the result");
-  return halftone::tools::FinishOutput("halftone_opt",
-                                       halftone::Main(absl::ParseCommandLine(argc, argv)));
+  return halftone::tools::WithinMemory("halftone_opt", [argc, argv] {
+    return halftone::tools::FinishOutput("halftone_opt",
+                                         halftone::Main(absl::ParseCommandLine(argc, argv)));
+  });
 }

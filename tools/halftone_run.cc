@@ -11,6 +11,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "halftone/core/cpu_count.h"
 #include "halftone/core/io/file.h"
 #include "halftone/core/io/npy.h"
 #include "halftone/core/threads.h"
@@ -65,7 +66,8 @@ absl::Status CheckOptions(Device& device) {
   }
   device = *parsed;
   if (absl::GetFlag(FLAGS_steps) < 1) return WrongOption("--steps: expected 1 or more");
-  if (absl::GetFlag(FLAGS_threads) < 0) return WrongOption("--threads: expected 0 or more");
+  HT_RETURN_IF_ERROR(
+      tools::OptionError(Annotate(CheckNumThreads(absl::GetFlag(FLAGS_threads)), "--threads: ")));
   if (!(absl::GetFlag(FLAGS_tolerance) >= 0)) return WrongOption("--tolerance: expected 0 or more");
   if (device.kind == Device::Kind::kCuda) {
     const absl::Status opened = kernels::OpenCuda(device.index).status();
@@ -165,6 +167,9 @@ absl::Status Prepare(const std::string& path, Session& session) {
   HT_RETURN_IF_ERROR(feeds.ReadFiles());
   HT_ASSIGN_OR_RETURN(session.feeds, feeds.MakeTensors(*graph));
   if (absl::GetFlag(FLAGS_threads) > 0) SetNumThreads(absl::GetFlag(FLAGS_threads));
+  if (const std::string note = NoteOnThreads(absl::GetFlag(FLAGS_threads)); !note.empty()) {
+    PrintNotes({note});
+  }
   HT_ASSIGN_OR_RETURN(session.graph,
                       tools::LowerForFetches(*graph, absl::GetFlag(FLAGS_fetch), session.device,
                                              absl::GetFlag(FLAGS_dump)));
@@ -250,6 +255,8 @@ int main(int argc, char** argv) {
       "runs a "
       "graph file");
   halftone::tools::JoinedFlags flags(argc, argv, {"feed", "fetch"});
-  return halftone::tools::FinishOutput(
-      "halftone_run", halftone::Main(absl::ParseCommandLine(flags.argc(), flags.argv())));
+  return halftone::tools::WithinMemory("halftone_run", [&flags] {
+    return halftone::tools::FinishOutput(
+        "halftone_run", halftone::Main(absl::ParseCommandLine(flags.argc(), flags.argv())));
+  });
 }

@@ -56,7 +56,7 @@ absl::StatusOr<Cursor> Checkpoints::Start(nn::Graph& graph, bool resume) {
   return Cursor();
 }
 
-absl::StatusOr<Cursor> Checkpoints::Resume(nn::Graph& graph) const {
+absl::StatusOr<Cursor> Checkpoints::Resume(nn::Graph& graph) {
   std::string note;
   auto checkpoint = runtime::ReadLatestCheckpoint(path_, &note);
   if (absl::IsNotFound(checkpoint.status())) {
@@ -86,6 +86,7 @@ absl::StatusOr<Cursor> Checkpoints::Resume(nn::Graph& graph) const {
   };
   absl::StatusOr<Cursor> cursor = read();
   if (!cursor.ok()) return Annotate(cursor.status(), path_ + ": ");
+  saved_ = *cursor;
   std::fprintf(stderr, "resumed at epoch %lld, image %lld\n",
                static_cast<long long>(cursor->epoch) + 1, static_cast<long long>(cursor->image));
   return cursor;
@@ -97,9 +98,20 @@ absl::Status Checkpoints::AfterStep(nn::Graph& graph, const Cursor& next) {
 
 absl::Status Checkpoints::Save(nn::Graph& graph, const Cursor& next) {
   if (path_.empty()) return absl::OkStatus();
-  return graph.save_checkpoint(
+  HT_RETURN_IF_ERROR(graph.save_checkpoint(
       path_,
-      {{kRun, run_}, {kEpoch, std::to_string(next.epoch)}, {kImage, std::to_string(next.image)}});
+      {{kRun, run_}, {kEpoch, std::to_string(next.epoch)}, {kImage, std::to_string(next.image)}}));
+  saved_ = next;
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoints::WithWhatIsSaved(const absl::Status& status) const {
+  if (status.ok()) return status;
+  return absl::Status(
+      status.code(),
+      saved_ ? Concat(Message(status), "; saved up to epoch ", saved_->epoch + 1, ", image ",
+                      saved_->image, ": go on with --resume")
+             : Concat(Message(status), "; nothing of this run is saved, its steps are lost"));
 }
 
 }  // namespace halftone::example

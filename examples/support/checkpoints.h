@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "halftone/graph/nn/graph.h"
@@ -29,12 +30,16 @@ class Checkpoints {
   // `next`: what follows.
   absl::Status AfterStep(nn::Graph& graph, const Cursor& next);
   absl::Status Save(nn::Graph& graph, const Cursor& next);
+  // The error that ends the run, with what it leaves: "...; saved up to epoch 2, image 640: go on
+  // with --resume", or that all steps are lost. OK stays OK.
+  absl::Status WithWhatIsSaved(const absl::Status& status) const;
 
  private:
   absl::Status CheckNew() const;
-  absl::StatusOr<Cursor> Resume(nn::Graph& graph) const;
+  absl::StatusOr<Cursor> Resume(nn::Graph& graph);
   std::string path_;
   int64_t every_, steps_ = 0;
+  std::optional<Cursor> saved_;  // where the checkpoint stands
   std::string run_;
 };
 

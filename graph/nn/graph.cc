@@ -13,7 +13,15 @@ Graph::Graph(std::string name) : impl_(std::make_unique<Impl>()) { impl_->name =
 
 Graph::~Graph() = default;
 
+runtime::StateLock Graph::Lock() const { return impl_->Lock(); }
+
+runtime::StateLock Graph::TryLock() const {
+  return runtime::StateLock(impl_->store.guards(), std::try_to_lock);
+}
+
 absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> in) {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(*this, in));
   std::vector<Tensor> out;
   for (size_t i = 0; i < step->num_outputs; ++i) {
@@ -28,6 +36,8 @@ absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> i
 }
 
 absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(*this, in));
   if (out.size() != step->num_outputs) {
     return InvalidArgument("graph @", impl_->name, ": got ", out.size(),
@@ -48,40 +58,55 @@ absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
 }
 
 absl::Status Graph::compile(absl::Span<const Tensor> in) {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   return impl_->Prepare(*this, in).status();
 }
 
 absl::Status Graph::synchronize() {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   impl_->Settle();
   return std::exchange(impl_->late_error, absl::OkStatus());
 }
 
 void Graph::to(Device device, Loc loc) {
+  const runtime::StateLock lock = Lock();
   if (!internal::MayChange(impl_->info, "to", loc)) return;
   if (device == impl_->device) return;
   impl_->DropSteps(0);
   impl_->device = device;
 }
 
-Device Graph::device() const { return impl_->device; }
+Device Graph::device() const {
+  const runtime::StateLock lock = Lock();
+  return impl_->device;
+}
 
 void Graph::train(Loc loc) {
+  const runtime::StateLock lock = Lock();
   if (internal::MayChange(impl_->info, "train", loc)) impl_->training = true;
 }
 
 void Graph::eval(Loc loc) {
+  const runtime::StateLock lock = Lock();
   if (internal::MayChange(impl_->info, "eval", loc)) impl_->training = false;
 }
 
-bool Graph::is_training() const { return impl_->training; }
+bool Graph::is_training() const {
+  const runtime::StateLock lock = Lock();
+  return impl_->training;
+}
 
 bool Graph::last_step_skipped() const {
+  const runtime::StateLock lock = Lock();
   impl_->Settle();
   const auto skipped = [](const OptimizerEntry& o) { return !o.last.applied; };
   return std::any_of(impl_->optimizers.begin(), impl_->optimizers.end(), skipped);
 }
 
 double Graph::grad_norm() const {
+  const runtime::StateLock lock = Lock();
   impl_->Settle();
   if (impl_->optimizers.empty()) return std::nan("");
   double sum = 0;
@@ -92,7 +117,10 @@ double Graph::grad_norm() const {
   return std::sqrt(sum);
 }
 
-uint64_t Graph::run_count() const { return impl_->run_count; }
+uint64_t Graph::run_count() const {
+  const runtime::StateLock lock = Lock();
+  return impl_->run_count;
+}
 
 std::string TextOf(const ir::Graph& graph) {
   ir::TextOptions options;
@@ -108,37 +136,53 @@ std::string Graph::traced_text() const {
 }
 
 std::string Graph::compiled_text() const {
+  const runtime::StateLock lock = Lock();
   return impl_->cache.empty() ? "" : TextOf(impl_->cache[0]->executable->graph());
 }
 
 const ir::Graph* Graph::compiled_graph() const {
+  const runtime::StateLock lock = Lock();
   return impl_->cache.empty() ? nullptr : &impl_->cache[0]->executable->graph();
 }
 
 runtime::Executable* Graph::executable() {
+  const runtime::StateLock lock = Lock();
   return impl_->cache.empty() ? nullptr : impl_->cache[0]->executable.get();
 }
 
 std::string Graph::kernel_log() const {
+  const runtime::StateLock lock = Lock();
   return impl_->cache.empty() ? "" : impl_->cache[0]->executable->kernel_log();
 }
 
 std::string Graph::amp_summary() const {
+  const runtime::StateLock lock = Lock();
   const ir::Graph* graph = compiled_graph();
   return graph == nullptr ? "" : passes::Summary(passes::MakeAmpReport(*graph));
 }
 
 std::string Graph::amp_table() const {
+  const runtime::StateLock lock = Lock();
   const ir::Graph* graph = compiled_graph();
   return graph == nullptr ? "" : passes::ToText(passes::MakeAmpReport(*graph));
 }
 
-const std::vector<std::string>& Graph::notes() const {
+std::vector<std::string> Graph::notes() const {
+  const runtime::StateLock lock = Lock();
   impl_->Settle();
   return impl_->notes.texts();
 }
-void Graph::debug(int level) { impl_->debug = level; }
-size_t Graph::arena_bytes() const { return impl_->arena->size(); }
+
+void Graph::debug(int level) {
+  const runtime::StateLock lock = Lock();
+  impl_->debug = level;
+}
+
+size_t Graph::arena_bytes() const {
+  const runtime::StateLock lock = Lock();
+  return impl_->arena->size();
+}
+
 const std::string& Graph::name() const { return impl_->name; }
 const absl::Status& Graph::status() const { return impl_->status; }
 

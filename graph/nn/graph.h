@@ -32,7 +32,17 @@ using LoadReport = runtime::LoadReport;
 // Subclass it, own modules (or refer to modules that live longer), describe the step in build().
 //
 // Errors: constructors and build() never fail in place. The first mistake is returned by the first
-// call. Thread-safety: one thread at a time, counting all graphs that share modules.
+// call.
+//
+// Thread-safety: once graphs are constructed, any threads may call them and their functions, those
+// of their handles and of Parameter. A lock makes calls of one graph, and of graphs that share
+// modules, wait for each other; others run side by side. Lock() holds it over several calls. Not
+// covered: `config`, and what executable() and compiled_graph() point to. A graph may not be called
+// inside its own build().
+//
+// fork(): the child may go on with all graphs that run on the CPU, and gets the parent's results.
+// FailedPrecondition, naming fork, for a graph on an accelerator that the parent used, and for one
+// that another thread was calling.
 //
 // Example:
 //   class Model : public nn::Graph {
@@ -80,6 +90,12 @@ class Graph {
   absl::Status Run(absl::Span<const Tensor> in, absl::Span<Tensor> out);
   // Traces and compiles without running. `in` gives dtypes and shapes; values are not read.
   absl::Status compile(absl::Span<const Tensor> in);
+
+  // Makes calls and functions of this graph, and of those that share modules, by other threads wait
+  // while it lives: to see several results of one step together. TryLock does not wait: check
+  // held().
+  runtime::StateLock Lock() const;
+  runtime::StateLock TryLock() const;
 
   // Waits for all calls; their first error that no call has told. On the CPU there is nothing to
   // wait for.
@@ -168,7 +184,7 @@ class Graph {
   // passes say of nodes: a constant that does not fit f16. Waits for the steps under way. The first
   // note of each kind but the last also goes to standard error, once in a process, unless the
   // environment has HALFTONE_NOTES=0.
-  const std::vector<std::string>& notes() const;
+  std::vector<std::string> notes() const;
   // 0: the first notes only. 1: a line on standard error per pass and per compilation, and all
   // notes. 3: also both texts.
   void debug(int level);

@@ -132,6 +132,9 @@ struct Graph::Impl {
 
   ~Impl() { Settle(); }
 
+  // Each public function of Graph and its handles that reads or writes what calls do holds one.
+  runtime::StateLock Lock() const { return runtime::StateLock(store.guards()); }
+
   // Keeps the first error, with the user's file and line. Nothing where `error` is OK.
   void Fail(Loc loc, const absl::Status& error) {
     if (!status.ok()) return;

@@ -60,12 +60,15 @@ bool Graph::Impl::IsPrecisionState(const std::string& variable) const {
 }
 
 double Graph::Impl::StateScalar(const std::string& variable, double fallback) const {
+  const runtime::StateLock lock = Lock();
   const std::shared_ptr<runtime::VariableStorage> storage = store.Find(variable);
   if (storage == nullptr || storage->shape().num_elements() != 1) return fallback;
   return storage->materialised() ? storage->value().item() : storage->init().a;
 }
 
 absl::Status Graph::Impl::SetStateScalar(const std::string& variable, double value) {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   const std::shared_ptr<runtime::VariableStorage> storage = store.Find(variable);
   if (storage == nullptr) {
     return FailedPrecondition("graph @", name, " has no state \"", variable, "\"");
@@ -83,17 +86,24 @@ std::string Graph::Impl::FirstNonFinite() const {
   return "";
 }
 
-std::string Graph::first_nonfinite_param() const { return impl_->FirstNonFinite(); }
+std::string Graph::first_nonfinite_param() const {
+  const runtime::StateLock lock = Lock();
+  return impl_->FirstNonFinite();
+}
 
 absl::Status Graph::initialize() {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   HT_RETURN_IF_ERROR(impl_->status);
   HT_RETURN_IF_ERROR(impl_->UpdateNames().status());
   return impl_->store.MaterialiseAll(config.seed);
 }
 
 absl::StatusOr<StateDict> Graph::state_dict() {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   HT_RETURN_IF_ERROR(initialize());
-  StateDict state = impl_->store.Save();
+  HT_ASSIGN_OR_RETURN(StateDict state, impl_->store.Save());
   state[kRunCount] = CountTensor(impl_->run_count);
   return state;
 }
@@ -131,6 +141,8 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool s
 
 absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
                                                   const LoadOptions& options) {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   HT_RETURN_IF_ERROR(impl_->status);
   HT_RETURN_IF_ERROR(impl_->UpdateNames().status());
   std::vector<std::string> unused;
@@ -234,14 +246,18 @@ int64_t OptimizerHandle::applied_steps() const {
 
 double OptimizerHandle::grad_norm() const {
   const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
-  if (entry != nullptr) graph_->impl_->Settle();
-  return entry == nullptr ? std::nan("") : static_cast<double>(entry->last.grad_norm);
+  if (entry == nullptr) return std::nan("");
+  const runtime::StateLock lock = graph_->impl_->Lock();
+  graph_->impl_->Settle();
+  return static_cast<double>(entry->last.grad_norm);
 }
 
 bool OptimizerHandle::last_step_skipped() const {
   const OptimizerEntry* entry = graph_ == nullptr ? nullptr : graph_->impl_->FindOptimizer(name_);
-  if (entry != nullptr) graph_->impl_->Settle();
-  return entry != nullptr && !entry->last.applied;
+  if (entry == nullptr) return false;
+  const runtime::StateLock lock = graph_->impl_->Lock();
+  graph_->impl_->Settle();
+  return !entry->last.applied;
 }
 
 const std::string& ScalerHandle::name() const {
@@ -280,6 +296,8 @@ int64_t ScalerHandle::consecutive_skips() const { return Counter("consecutive_sk
 
 absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
   HT_RETURN_IF_ERROR(Find("state_dict"));
+  const runtime::StateLock lock = graph_->impl_->Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   amp::GradScaler scaler = graph_->impl_->FindScaler(name())->scaler;
   if (scaler.is_enabled()) {
     std::map<std::string, Tensor> values = scaler.StateTensors(name());
@@ -294,6 +312,8 @@ absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
 
 absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
   HT_RETURN_IF_ERROR(Find("load_state_dict"));
+  const runtime::StateLock lock = graph_->impl_->Lock();
+  HT_RETURN_IF_ERROR(lock.status());
   ScalerEntry* entry = graph_->impl_->FindScaler(name());
   HT_RETURN_IF_ERROR(entry->scaler.load_state_dict(state));
   for (const auto& [variable, value] : entry->scaler.StateTensors(name())) {

@@ -5,28 +5,33 @@
 namespace halftone::nn {
 namespace {
 
-absl::StatusOr<runtime::VariableStore> StoreOf(const Module& module) {
+absl::Status BindAll(const Module& module, runtime::VariableStore& store) {
   HT_RETURN_IF_ERROR(module.status());
-  runtime::VariableStore store;
   for (const auto& named : {module.named_parameters(), module.named_buffers()}) {
     for (const auto& [name, parameter] : named) {
       HT_RETURN_IF_ERROR(store.Bind(name, parameter.storage()));
     }
   }
-  return store;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<runtime::StateDict> Module::state_dict() const {
-  HT_ASSIGN_OR_RETURN(runtime::VariableStore store, StoreOf(*this));
+  runtime::VariableStore store;
+  HT_RETURN_IF_ERROR(BindAll(*this, store));
+  const runtime::StateLock lock(store.guards());
+  HT_RETURN_IF_ERROR(lock.status());
   HT_RETURN_IF_ERROR(store.MaterialiseAll(0));
   return store.Save();
 }
 
 absl::StatusOr<runtime::LoadReport> Module::load_state_dict(const runtime::StateDict& state,
                                                             const runtime::LoadOptions& options) {
-  HT_ASSIGN_OR_RETURN(runtime::VariableStore store, StoreOf(*this));
+  runtime::VariableStore store;
+  HT_RETURN_IF_ERROR(BindAll(*this, store));
+  const runtime::StateLock lock(store.guards());
+  HT_RETURN_IF_ERROR(lock.status());
   std::vector<std::string> unused;
   HT_ASSIGN_OR_RETURN(const runtime::StateDict renamed, Renamed(state, options, &unused));
   HT_ASSIGN_OR_RETURN(runtime::LoadReport report, store.Load(renamed, options.strict));

@@ -1,6 +1,7 @@
 #include "halftone/graph/nn/parameter.h"
 
 #include <atomic>
+#include <utility>
 
 #include "halftone/core/check.h"
 #include "halftone/graph/nn/module_util.h"
@@ -42,11 +43,26 @@ void Parameter::set_requires_grad(bool on) {
   internal::NoteModeChange();
 }
 
-Tensor Parameter::value() const {
-  HT_CHECK(storage()->Materialise(0, "").ok(), "Parameter::value: out of memory");
-  return storage()->value().Clone();
+absl::StatusOr<Tensor> Parameter::get_value() const {
+  const runtime::StateLock lock(storage()->guard());
+  HT_RETURN_IF_ERROR(lock.status());
+  HT_RETURN_IF_ERROR(storage()->Materialise(0, ""));
+  HT_RETURN_IF_ERROR(storage()->FetchToHost());
+  return storage()->value().Copy();
 }
 
-absl::Status Parameter::set_value(const Tensor& value) { return storage()->Assign(value); }
+Tensor Parameter::value() const {
+  absl::StatusOr<Tensor> value = get_value();
+  if (!value.ok()) {
+    halftone::internal::CheckFailed(__FILE__, __LINE__, "value", Message(value.status()).c_str());
+  }
+  return *std::move(value);
+}
+
+absl::Status Parameter::set_value(const Tensor& value) {
+  const runtime::StateLock lock(storage()->guard());
+  HT_RETURN_IF_ERROR(lock.status());
+  return storage()->Assign(value);
+}
 
 }  // namespace halftone::nn

@@ -36,6 +36,9 @@ class Parameter {
 
   // A copy of the value. If no graph has made it yet it is made here, with seed 0; call
   // Graph::initialize() first to have the graph's seed rule it.
+  // Errors: ResourceExhausted; the device's that wrote it last.
+  absl::StatusOr<Tensor> get_value() const;
+  // The same; ends the program where get_value() gives an error.
   Tensor value() const;
   // Seen by the next run of every graph that uses the parameter.
   // Errors: InvalidArgument "got f32[3], expected f32[2]".

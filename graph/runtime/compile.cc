@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "halftone/core/threads.h"
 #include "halftone/kernels/cpu_target.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/memory_plan.h"
@@ -53,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
                                                     const CompileOptions& options,
                                                     VariableStore& store,
                                                     std::shared_ptr<Arena> arena) {
+  HT_RETURN_IF_ERROR(UseNumThreads());
   passes::ProgressOptions progress_options;
   progress_options.every_stage = options.every_stage;
   passes::Progress progress("@" + graph->name(), progress_options);

@@ -210,6 +210,7 @@ void DeviceExecutable::Bind() {
 
 absl::Status DeviceExecutable::Start(const void* const* inputs, void* const* outputs,
                                      uint64_t* run_count) {
+  HT_RETURN_IF_ERROR(backend_.CheckProcess());
   HT_ASSIGN_OR_RETURN(char* const slot, ring_->Begin());
   absl::Status status = PutStep(slot, inputs, (*run_count)++);
   if (status.ok()) status = ring_->Commit(outputs);

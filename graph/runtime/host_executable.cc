@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "halftone/core/fork.h"
 #include "halftone/core/threads.h"
 
 namespace halftone::runtime {
@@ -102,7 +103,15 @@ absl::Status HostExecutable::RunKernels(uint64_t run_count) {
 
 absl::Status HostExecutable::Start(const void* const* inputs, void* const* outputs,
                                    uint64_t* run_count) {
-  UseNumThreads();
+  if (IsForkedThread()) [[unlikely]] {
+    return RunBesideForkedThread([&] { return RunStep(inputs, outputs, run_count); });
+  }
+  return RunStep(inputs, outputs, run_count);
+}
+
+absl::Status HostExecutable::RunStep(const void* const* inputs, void* const* outputs,
+                                     uint64_t* run_count) {
+  HT_RETURN_IF_ERROR(UseNumThreads());
   HT_RETURN_IF_ERROR(FetchVariables());
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) Bind();

@@ -33,6 +33,7 @@ class HostExecutable : public Executable {
   };
 
   HostExecutable() = default;
+  absl::Status RunStep(const void* const* inputs, void* const* outputs, uint64_t* run_count);
   void FindPatches();
   // Null for the caller's own memory.
   void* Fixed(const passes::Slot& slot) const;

@@ -78,7 +78,8 @@ void StepRing::DeliverThrough(uint64_t step, std::unique_lock<std::mutex>& lock)
     const uint64_t next = delivered_ + 1;
     const std::shared_ptr<kernels::DeviceEvent> done = SlotOf(next).done;
     lock.unlock();
-    absl::Status status = done->Wait();
+    absl::Status status = backend_->CheckProcess();
+    if (status.ok()) status = done->Wait();
     lock.lock();
     // Else another thread was faster, and the event may be of a later step by now.
     if (delivered_ + 1 == next) {

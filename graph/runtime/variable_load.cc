@@ -20,12 +20,6 @@ bool Matters(const LoadRules& rules, const std::string& name) {
   return !rules.is_optional || !rules.is_optional(name);
 }
 
-absl::StatusOr<Tensor> Copy(const Tensor& value) {
-  HT_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(value.dtype(), value.shape()));
-  if (copy.num_bytes() != 0) std::memcpy(copy.raw(), value.raw(), copy.num_bytes());
-  return copy;
-}
-
 }  // namespace
 
 struct VariableStore::Change {
@@ -96,7 +90,7 @@ absl::StatusOr<LoadReport> VariableStore::Load(const StateDict& state, bool stri
                                                const LoadRules& rules) {
   HT_ASSIGN_OR_RETURN(Change change, Compare(state, strict, rules));
   for (auto& entry : change.later) {
-    HT_ASSIGN_OR_RETURN(entry.second, Copy(entry.second));
+    HT_ASSIGN_OR_RETURN(entry.second, entry.second.Copy());
   }
   for (const auto& entry : change.values) HT_RETURN_IF_ERROR(entry.first->Reserve());
 

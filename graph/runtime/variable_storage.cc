@@ -9,6 +9,24 @@
 
 namespace halftone::runtime {
 
+namespace {
+
+// Over the guards of all storages; several threads may make graphs of one module.
+std::mutex guards_mutex;
+
+}  // namespace
+
+std::shared_ptr<StateGuard> VariableStorage::guard() const {
+  const std::lock_guard<std::mutex> lock(guards_mutex);
+  return guard_;
+}
+
+std::shared_ptr<StateGuard> VariableStorage::ShareGuard(const std::shared_ptr<StateGuard>& own) {
+  const std::lock_guard<std::mutex> lock(guards_mutex);
+  if (guard_ == nullptr) guard_ = own;
+  return guard_;
+}
+
 ir::Variable VariableStorage::Describe(const std::string& name) const {
   return {name, ir::ValueType{dtype_, shape_}, kind_, trainable_, init_};
 }
@@ -32,6 +50,7 @@ absl::Status VariableStorage::FetchToHost() const {
   if (host_is_newest()) return absl::OkStatus();
   for (const auto& [where, copy] : on_devices_) {
     if (where.second != dtype_ || copy.version != version_) continue;
+    HT_RETURN_IF_ERROR(where.first->CheckProcess());
     HT_RETURN_IF_ERROR(
         where.first->Download(value_.raw(), copy.memory->data(), value_.num_bytes()));
     host_version_ = version_;

@@ -10,6 +10,7 @@
 
 #include "halftone/core/tensor.h"
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/runtime/state_lock.h"
 #include "halftone/kernels/device_backend.h"
 
 namespace halftone::runtime {
@@ -27,7 +28,8 @@ struct DeviceCopy {
 // Whoever writes a copy says so (HostWrote, DeviceWrote), which makes it the newest; readers bring
 // their own up to date first. Nothing is copied before somebody reads.
 //
-// Thread-safety: none; one thread runs graphs and reads or writes state at a time.
+// Thread-safety: whoever reads or writes a value that graphs may use holds guard(); calls and
+// functions of graphs and Parameter do.
 class VariableStorage {
  public:
   VariableStorage(DType dtype, const Shape& shape, ir::VariableKind kind, bool trainable,
@@ -46,6 +48,11 @@ class VariableStorage {
   ir::Variable Describe(const std::string& name) const;
   // "f32[8,16]"
   std::string TypeString() const;
+
+  // Null before any store knows the variable.
+  std::shared_ptr<StateGuard> guard() const;
+  // For stores: makes `own` the guard if there is none yet, and gives the guard.
+  std::shared_ptr<StateGuard> ShareGuard(const std::shared_ptr<StateGuard>& own);
 
   bool materialised() const { return value_.defined(); }
   // Makes the first value, from random stream (seed, hash of name). Does nothing if there is a
@@ -91,6 +98,7 @@ class VariableStorage {
   absl::StatusOr<DeviceCopy*> CopyOn(kernels::DeviceBackend& backend, DType dtype);
 
   ir::Initializer init_;
+  std::shared_ptr<StateGuard> guard_;
   mutable Tensor value_;
   Tensor reserved_;  // memory for value_
   uint64_t version_ = 0;

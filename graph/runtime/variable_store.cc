@@ -11,6 +11,7 @@ absl::Status VariableStore::Bind(const std::string& name,
     return absl::AlreadyExistsError(Concat("two variables are named \"", name, "\""));
   }
   first_names_.emplace(storage.get(), name);
+  guards_.Add(storage->ShareGuard(own_guard_));
   return absl::OkStatus();
 }
 
@@ -63,12 +64,14 @@ absl::Status VariableStore::MaterialiseAll(uint64_t seed) {
   return absl::OkStatus();
 }
 
-StateDict VariableStore::Save() const {
+absl::StatusOr<StateDict> VariableStore::Save() const {
   StateDict state = loaded_early_;
   std::map<const VariableStorage*, Tensor> copies;
   for (const auto& [name, storage] : names_) {
     const auto [copy, is_new] = copies.emplace(storage.get(), Tensor());
-    if (is_new) copy->second = storage->value().Clone();
+    if (is_new) {
+      HT_ASSIGN_OR_RETURN(copy->second, storage->value().Copy());
+    }
     state[name] = copy->second;
   }
   return state;

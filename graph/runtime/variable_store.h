@@ -22,6 +22,10 @@ struct LoadRules {
 
 class VariableStore {
  public:
+  VariableStore() : own_guard_(std::make_shared<StateGuard>()) { guards_.Add(own_guard_); }
+  // What to hold while values are read or written.
+  const StateGuards& guards() const { return guards_; }
+
   // Gives `storage` the name `name`; a storage may have several. Errors: AlreadyExists if the name
   // is taken by another storage.
   absl::Status Bind(const std::string& name, std::shared_ptr<VariableStorage> storage);
@@ -49,8 +53,8 @@ class VariableStore {
   absl::Status MaterialiseAll(uint64_t seed);
 
   // Copies of all values, including those loaded for variables that no compilation has asked for
-  // yet. Requires: MaterialiseAll.
-  StateDict Save() const;
+  // yet. Requires: MaterialiseAll. Errors: ResourceExhausted.
+  absl::StatusOr<StateDict> Save() const;
   // Assigns the values of `state`. Those that rules.type_later knows are kept until Declare or
   // Resolve ask for them. Of a storage with several names one is enough; different values for them
   // are an error. With `strict`, so are other types, and missing or unexpected names unless they
@@ -71,6 +75,8 @@ class VariableStore {
   struct Change;  // what Load is about to do
   absl::StatusOr<Change> Compare(const StateDict& state, bool strict, const LoadRules& rules) const;
 
+  std::shared_ptr<StateGuard> own_guard_;
+  StateGuards guards_;  // own_guard_ and those of shared variables
   std::map<std::string, std::shared_ptr<VariableStorage>> names_;
   std::map<const VariableStorage*, std::string> first_names_;
   StateDict loaded_early_;

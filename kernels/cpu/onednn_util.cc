@@ -1,6 +1,9 @@
 #include "halftone/kernels/cpu/onednn_util.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <new>
 
 #include "halftone/core/alloc_counter.h"
 #include "halftone/core/cpu_features.h"
@@ -231,12 +234,35 @@ absl::StatusOr<std::unique_ptr<Kernel>> SequenceBuilder::Build() {
   return std::unique_ptr<Kernel>(std::move(sequence_));
 }
 
+namespace {
+
+// The library's code generator crashes where it gets no memory for its code: a primitive may need
+// dozens of pieces of 256 KiB.
+absl::Status CheckRoomForCode() {
+  constexpr size_t kRoom = size_t{64} << 20;
+  void* const room = mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) {
+    return ResourceExhausted("no room for the code of a kernel: the system gives no ", kRoom >> 20,
+                             " MiB of address space");
+  }
+  munmap(room, kRoom);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Kernel>> Guarded(
     const std::function<absl::StatusOr<std::unique_ptr<Kernel>>()>& make) {
+  HT_RETURN_IF_ERROR(CheckRoomForCode());
   try {
     return make();
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) {
+      return ResourceExhausted("library: ", error.what());
+    }
     return Unimplemented("library: ", error.what());
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted("no memory for a kernel");
   }
 }
 

@@ -1,8 +1,11 @@
 #include "halftone/core/threads.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -40,10 +43,41 @@ TEST_F(ThreadsTest, UseBringsAnotherThreadInLine) {
   int used = 0;
   std::thread([&used] {
     omp_set_num_threads(7);
-    UseNumThreads();
+    EXPECT_TRUE(UseNumThreads().ok());
     used = omp_get_max_threads();
   }).join();
   EXPECT_EQ(used, 3);
+}
+#endif
+
+TEST_F(ThreadsTest, F57NumbersAreBounded) {
+  SetNumThreads(2147483647);
+  EXPECT_EQ(NumThreads(), kOpenMp ? kMaxThreads : 1);
+  EXPECT_TRUE(CheckNumThreads(0).ok());
+  EXPECT_TRUE(CheckNumThreads(kMaxThreads).ok());
+  EXPECT_EQ(CheckNumThreads(100000).message(), "got 100000, expected 0..1024");
+  EXPECT_EQ(CheckNumThreads(-1).message(), "got -1, expected 0..1024");
+}
+
+#ifdef _OPENMP
+// In a process of its own: the limit stays.
+TEST_F(ThreadsTest, F58ThreadsThatTheSystemRefuses) {
+  EXPECT_EXIT(
+      {
+        std::thread([] {
+          rlimit limit;
+          getrlimit(RLIMIT_AS, &limit);
+          limit.rlim_cur = rlim_t{256} << 20;  // 8 MiB a stack
+          setrlimit(RLIMIT_AS, &limit);
+          SetNumThreads(200);
+          const absl::Status status = UseNumThreads();
+          std::atomic<int> calls{0};
+          ParallelFor(0, 1000, 1, [&](int64_t, int64_t) { ++calls; });
+          std::fprintf(stderr, "%s; %d call", Message(status).c_str(), calls.load());
+        }).join();
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "the system refuses 200 threads for kernels; .*; 1 call");
 }
 #endif
 

@@ -248,13 +248,21 @@ TEST_F(Resume, AFullDiskLosesNothing) {
   ASSERT_EQ(Run({"--epochs=1"}), 0) << output();
   const std::string before = Bytes(path_);
   EXPECT_EQ(Run({"--resume"}, /*max_file_bytes=*/1 << 20), 1);
-  EXPECT_EQ(output(), Concat("resumed at epoch 2, image 0\nfashion_mnist: ", path_,
-                             ".writing: cannot write: File too large\n"));
+  EXPECT_EQ(output(),
+            Concat("resumed at epoch 2, image 0\nfashion_mnist: ", path_,
+                   ".writing: cannot write: File too large; saved up to epoch 2, image 0: ",
+                   "go on with --resume\n"));
   EXPECT_TRUE(Bytes(path_) == before);
   EXPECT_FALSE(fs::exists(path_ + ".writing"));
   // With space again it goes on.
   EXPECT_EQ(Run({"--resume"}), 0) << output();
   EXPECT_TRUE(Bytes(path_) == expected);
+}
+
+TEST_F(Resume, F58SaysThatNothingIsSaved) {
+  EXPECT_EQ(Run({}, /*max_file_bytes=*/1 << 20), 1);
+  EXPECT_EQ(output(), Concat("fashion_mnist: ", path_, ".writing: cannot write: File too large; ",
+                             "nothing of this run is saved, its steps are lost\n"));
 }
 
 TEST_F(Resume, AFolderThatCannotBeWritten) {

@@ -13,14 +13,14 @@
 
 namespace halftone::testing {
 
-Result Start(const std::string& program, const std::string& arguments) {
+Result Start(const std::string& program, const std::string& arguments, const std::string& before) {
   Result run;
   std::string errors = (std::filesystem::temp_directory_path() / "halftone_XXXXXX").string();
   const int fd = mkstemp(errors.data());
   HT_CHECK(fd >= 0, "no temporary file");
   close(fd);
   const std::string command =
-      Concat(HALFTONE_BINARY_DIR, "/", program, " ", arguments, " 2>", errors);
+      Concat(before, " ", HALFTONE_BINARY_DIR, "/", program, " ", arguments, " 2>", errors);
   FILE* pipe = popen(command.c_str(), "r");
   HT_CHECK(pipe != nullptr, "no shell");
   char buffer[4096];

@@ -12,8 +12,10 @@ struct Result {
   std::string output;  // both, one after the other
 };
 
-// Runs <build>/<program> with `arguments`, a piece of shell.
-Result Start(const std::string& program, const std::string& arguments);
+// Runs <build>/<program> with `arguments`, a piece of shell, after `before`, another ("ulimit -v
+// 100000;", or settings of the environment).
+Result Start(const std::string& program, const std::string& arguments,
+             const std::string& before = "");
 
 // Whether either stream has `text`.
 bool Has(const Result& run, const std::string& text);

@@ -95,7 +95,7 @@ TEST(VariableStore, NamesAreAliases) {
   EXPECT_EQ(taken.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(Message(taken), "two variables are named \"a\"");
   ASSERT_TRUE(store.MaterialiseAll(0).ok());
-  const StateDict state = store.Save();
+  const StateDict state = store.Save().value();
   EXPECT_EQ(state.at("a").raw(), state.at("z").raw()) << "one tensor under both names";
   EXPECT_NE(state.at("a").raw(), v->host_data()) << "a copy";
 }
@@ -125,7 +125,7 @@ TEST(VariableStore, StateLoadedEarlyIsTakenOver) {
   EXPECT_EQ(Message(store.Load({{"m", Tensor::Zeros(DType::kF32, {3})}}, true, rules).status()),
             "load_state_dict: \"m\" is f32[3], expected f32[2]");
   ASSERT_TRUE(store.Load({{"m", Tensor::Of(DType::kF32, {2}, {1, 2})}}, true, rules).ok());
-  EXPECT_EQ(store.Save().count("m"), 1u);
+  EXPECT_EQ(store.Save()->count("m"), 1u);
   const auto made = store.Resolve(
       {"m", ir::ValueType{DType::kF32, Shape{2}}, ir::VariableKind::kOptimizer, false, {}}, 0);
   ASSERT_TRUE(made.ok());
@@ -210,9 +210,9 @@ TEST(VariableStore, AStrictStateReplacesWhatWaits) {
   const Tensor one = Tensor::Of(DType::kF32, {1}, {1});
   ASSERT_TRUE(store.Load({{"m", one}}, true, rules).ok());
   ASSERT_TRUE(store.Load({{"n", one}}, false, rules).ok());
-  EXPECT_EQ(store.Save().size(), 2u) << "parts of a state add up";
+  EXPECT_EQ(store.Save()->size(), 2u) << "parts of a state add up";
   ASSERT_TRUE(store.Load({{"o", one}}, true, rules).ok());
-  EXPECT_EQ(store.Save().size(), 1u) << "whole states do not";
+  EXPECT_EQ(store.Save()->size(), 1u) << "whole states do not";
 }
 
 TEST(VariableStore, OptionalNamesAreReportedOnly) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "absl/strings/cord.h"
 
@@ -20,7 +21,16 @@ absl::Status OptionError(absl::Status status) {
 
 int ExitStatus(const absl::Status& status) {
   if (status.ok()) return 0;
-  return status.GetPayload(kPayload).has_value() ? 2 : 1;
+  return status.GetPayload(kPayload).has_value() || absl::IsResourceExhausted(status) ? 2 : 1;
+}
+
+int WithinMemory(const char* program, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: the system has no more memory\n", program);
+    return 2;
+  }
 }
 
 int FinishOutput(const char* program, int status) {

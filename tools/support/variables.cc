@@ -60,7 +60,7 @@ absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir:
 absl::Status SaveVariables(const std::string& path, const runtime::VariableStore& store,
                            uint64_t run_count) {
   runtime::Checkpoint checkpoint;
-  checkpoint.tensors = store.Save();
+  HT_ASSIGN_OR_RETURN(checkpoint.tensors, store.Save());
   const Tensor count = Tensor::Empty(DType::kI64, Shape{});
   *count.data<int64_t>() = static_cast<int64_t>(run_count);
   checkpoint.tensors[kRunCount] = count;
