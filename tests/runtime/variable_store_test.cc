@@ -196,7 +196,7 @@ TEST(VariableStore, WithoutStrictWhatFitsIsTakenAndStateOfAnotherTypeStartsAnew)
   EXPECT_THAT(v->value().ToVector(), ElementsAre(3, 4));
   EXPECT_THAT((*made)->value().ToVector(), ElementsAre(5));
   ASSERT_TRUE(store.MaterialiseAll(0).ok());
-  const StateDict state = store.Save();
+  const StateDict state = store.Save().value();
   EXPECT_EQ(state.count("waits"), 0u);
   EXPECT_EQ(state.count("other"), 1u);
 }
