@@ -75,7 +75,7 @@ function(halftone_proto_layer)
   target_include_directories(halftone_proto SYSTEM
                              PUBLIC $<BUILD_INTERFACE:${HALFTONE_GENERATED_DIR}>)
   _halftone_exported(proto)
-  target_link_libraries(halftone_proto PUBLIC protobuf::libprotobuf)
+  target_link_libraries(halftone_proto PUBLIC protobuf::libprotobuf-lite)
   target_compile_options(halftone_proto PRIVATE -w)
   add_custom_target(halftone_proto_files DEPENDS ${generated})
   add_dependencies(halftone_generated halftone_proto_files)
