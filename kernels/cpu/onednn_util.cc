@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <new>
 
 #include "halftone/core/alloc_counter.h"
@@ -249,13 +251,26 @@ absl::Status CheckRoomForCode() {
   return absl::OkStatus();
 }
 
+// The first primitive makes caches of the library, which end with the process before older statics
+// do: a graph that is first called, or called with another signature, by the destructor of one of
+// those takes other kernels.
+std::atomic<bool> library_has_ended{false};
+
+void NoteLibraryIsUsed() {
+  static const int registered = std::atexit([] { library_has_ended = true; });
+  (void)registered;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Kernel>> Guarded(
     const std::function<absl::StatusOr<std::unique_ptr<Kernel>>()>& make) {
+  if (library_has_ended) return Unimplemented("library: the process is ending");
   HT_RETURN_IF_ERROR(CheckRoomForCode());
   try {
-    return make();
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = make();
+    NoteLibraryIsUsed();
+    return kernel;
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_out_of_memory) {
       return ResourceExhausted("library: ", error.what());

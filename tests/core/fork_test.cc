@@ -1,6 +1,7 @@
 #include "halftone/core/fork.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,22 @@ TEST(ForkF02, TheChildHasThreadsOfItsOwn) {
               // Errors come through.
               const absl::Status error = RunBesideForkedThread([] { return NotFound("x"); });
               return sum == 4000 && absl::IsNotFound(error) ? 0 : 3;
+            }),
+            0);
+}
+
+TEST(ForkF02, AChildThatGetsNoThread) {
+  ForkGeneration();
+  EXPECT_EQ(InChild([] {
+              rlimit limit;
+              getrlimit(RLIMIT_AS, &limit);
+              limit.rlim_cur = 1;  // no more than there is
+              setrlimit(RLIMIT_AS, &limit);
+              const absl::Status ran = RunBesideForkedThread([] { return absl::OkStatus(); });
+              return absl::IsResourceExhausted(ran) &&
+                             Message(ran).rfind("cannot start a thread after fork: ", 0) == 0
+                         ? 0
+                         : 1;
             }),
             0);
 }

@@ -1,5 +1,7 @@
 // One variable on the host and on devices: who has the newest value, and who fetches it.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "halftone/graph/runtime/variable_storage.h"
 #include "halftone/tests/runtime/fake_device.h"
@@ -44,6 +46,25 @@ TEST(VariableCopies, TheHostFetchesWhatADeviceWroteOnlyWhenRead) {
   EXPECT_EQ(c.variable.value().at(1), 5);
   EXPECT_EQ(c.variable.value().at(0), 5);
   EXPECT_EQ(c.device.downloads, 1);
+}
+
+TEST(VariableCopies, F02ADeviceStaysWithTheParentOfAFork) {
+  Copies c;
+  c.WriteOnDevice(5);
+  const pid_t child = fork();
+  if (child == 0) {
+    const absl::Status status = c.variable.FetchToHost();
+    _exit(absl::IsFailedPrecondition(status) &&
+                  Message(status) ==
+                      "device cuda:0 was used before fork() and belongs to the parent; fork "
+                      "before its first use, or start a new program (multiprocessing: \"spawn\")"
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(c.variable.FetchToHost().ok());
 }
 
 TEST(VariableCopies, AssigningMakesTheDevicesValueStale) {
