@@ -239,7 +239,10 @@ void BindTexts(py::class_<PythonGraph>& graph) {
 void BindHandles(py::module_& m) {
   py::class_<GroupHandle>(m, "GroupHandle", py::is_final())
       .def_property("lr", Getter(&nn::GroupHandle::lr),
-                    [](GroupHandle& h, double lr) { Check(h.get().set_lr(lr)); })
+                    [](GroupHandle& h, double lr) {
+                      const GraphLock lock = h.Lock();
+                      Check(h.get().set_lr(lr));
+                    })
       .def_property_readonly("parameters", Getter(&nn::GroupHandle::parameters));
   using O = nn::OptimizerHandle;
   py::class_<OptimizerHandle>(m, "OptimizerHandle", py::is_final())
