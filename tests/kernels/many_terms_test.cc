@@ -32,7 +32,7 @@ void ExpectSum(const OpCase& c, DType dtype, int port, int64_t at, double want) 
   const int before = NumThreads();
   for (int threads : {1, 2, 5}) {
     SetNumThreads(threads);
-    UseNumThreads();
+    EXPECT_TRUE(UseNumThreads().ok());
     results.emplace_back();
     ForEachKernel(c, dtype, [&](const std::vector<Tensor>& out, const std::string& what) {
       const Tensor& sums = out[port];
@@ -46,7 +46,7 @@ void ExpectSum(const OpCase& c, DType dtype, int port, int64_t at, double want) 
     });
   }
   SetNumThreads(before);
-  UseNumThreads();
+  EXPECT_TRUE(UseNumThreads().ok());
   EXPECT_GE(results[0].size(), 2u) << c.name;
   for (const auto& run : results) EXPECT_EQ(run, results[0]) << c.name;
 }
