@@ -99,7 +99,9 @@ TEST(TrainStep, RefusesWrongOptions) {
     return run.err;
   };
   EXPECT_EQ(error("--workload=nothing"),
-            "train_step: --workload is \"nothing\"; expected mlp or fashion_cnn\n");
+            "train_step: --workload is \"nothing\"; expected mlp, fashion_cnn or bert_base\n");
+  EXPECT_EQ(error("--bare --workload=bert_base"),
+            "train_step: --bare: expected mlp or fashion_cnn\n");
   EXPECT_EQ(error("--amp=f8"), "train_step: --amp is \"f8\"; expected off, bf16 or f16\n");
   for (const char* options : {"--threads=0", "--rounds=0", "--blocks=0", "--steps=-1"}) {
     EXPECT_EQ(
