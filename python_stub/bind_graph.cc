@@ -90,7 +90,7 @@ void Adopt(py::handle self, const std::string& name, py::handle module) {
   graph.add_module(name, py::cast<nn::Module&>(module), kNoLine);
   RaiseTraceError();  // inside build()
   py::detail::keep_alive_impl(self, module);
-  Check(graph.status());
+  Check(graph.TakeStatus());
 }
 
 // Assigning a module or parameter as an attribute adds it under that name.
@@ -107,7 +107,7 @@ void SetGraphAttribute(const py::object& self, const py::str& name, const py::ob
     if (Retie(graph.named_parameters(), own_name, parameter)) return;
     graph.add_parameter(own_name, OwnHandle(parameter), kNoLine);
     RaiseTraceError();
-    Check(graph.status());
+    Check(graph.TakeStatus());
   }
 }
 
@@ -146,7 +146,7 @@ OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
   if (lr_sch) optimizer.mutable_step_options().lr_schedule = *lr_sch;
   OptimizerHandle handle(graph.add_optimizer(optimizer, kNoLine), graph);
   RaiseTraceError();
-  Check(graph.status());
+  Check(graph.TakeStatus());
   return handle;
 }
 
@@ -154,7 +154,7 @@ template <nn::ScalerHandle (nn::Graph::*kAdd)(const amp::GradScaler&, nn::Loc)>
 ScalerHandle AddScaler(PythonGraph& graph, const amp::GradScaler& scaler) {
   ScalerHandle handle((graph.*kAdd)(scaler, kNoLine), graph);
   RaiseTraceError();
-  Check(graph.status());
+  Check(graph.TakeStatus());
   return handle;
 }
 

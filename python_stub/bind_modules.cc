@@ -32,15 +32,8 @@ struct Registrar : nn::Module {
   using nn::Module::register_buffer;
   using nn::Module::register_module;
   using nn::Module::register_parameter;
+  using nn::Module::TakeStatus;
 };
-
-bool Contains(const nn::Module& module, const nn::Module& sought) {
-  if (&module == &sought) return true;
-  for (const auto& named : module.children()) {
-    if (Contains(*named.second, sought)) return true;
-  }
-  return false;
-}
 
 // The parent keeps the child alive, whatever becomes of the attribute.
 void Register(py::handle self, const std::string& name, py::handle child) {
@@ -55,7 +48,7 @@ void Register(nn::Module& module, const std::string& name, const nn::Parameter& 
     (module.*&Registrar::register_buffer)(name, parameter);
   }
   RaiseTraceError();  // inside build()
-  Check(module.status());
+  Check((module.*&Registrar::TakeStatus)());
 }
 
 // Assigning a module or parameter as an attribute registers it under that name.
@@ -153,12 +146,9 @@ bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, cons
 
 void RegisterModule(nn::Module& parent, const std::string& name, py::handle child) {
   auto& module = py::cast<nn::Module&>(child);
-  if (Contains(module, parent)) {
-    Raise(InvalidArgument("\"", name, "\": a module cannot contain itself"));
-  }
   (parent.*&Registrar::register_module)(name, module);
   RaiseTraceError();  // inside build()
-  Check(parent.status());
+  Check((parent.*&Registrar::TakeStatus)());
 }
 
 std::vector<nn::Parameter> Distinct(

@@ -37,6 +37,7 @@ class PythonGraph : public nn::Graph {
   explicit PythonGraph(const std::string& name) : nn::Graph(name) {}
 
   // For the bindings; subclasses of nn::Graph call them in constructors.
+  using nn::Graph::TakeStatus;
   using nn::Graph::add_module;
   using nn::Graph::add_optimizer;
   using nn::Graph::add_parameter;

@@ -26,6 +26,15 @@ void AddPaths(const std::string& path, const Module& module, internal::GraphInfo
   }
 }
 
+// The first mistake in the construction of the module or of one in it.
+absl::Status Mistake(const std::string& path, const Module& module) {
+  HT_RETURN_IF_ERROR(Annotate(module.status(), "module \"" + path + "\": "));
+  for (const auto& [child, submodule] : module.children()) {
+    HT_RETURN_IF_ERROR(Mistake(path + "/" + child, *submodule));
+  }
+  return absl::OkStatus();
+}
+
 // What `addition` holds now.
 Named Variables(const Addition& addition) {
   Named all;
@@ -94,8 +103,19 @@ absl::StatusOr<std::vector<optim::Optimizer>> Follow(const std::deque<OptimizerE
 }  // namespace
 
 void Graph::Impl::Add(Addition addition) {
+  if (addition.module != nullptr) {
+    const absl::Status mistake = Mistake(addition.name, *addition.module);
+    if (!mistake.ok()) return Fail(addition.added_at, mistake);
+  }
+  const Named variables = Variables(addition);
+  for (const auto& [variable, parameter] : variables) {
+    const auto known = store.Find(variable);
+    if (known == nullptr || known == parameter.storage()) continue;
+    return Fail(addition.added_at,
+                absl::AlreadyExistsError(Concat("two variables are named \"", variable, "\"")));
+  }
   if (addition.module != nullptr) AddPaths(addition.name, *addition.module, info);
-  for (const auto& [variable, parameter] : Variables(addition)) {
+  for (const auto& [variable, parameter] : variables) {
     Fail(addition.added_at, store.Bind(variable, parameter.storage()));
     bound.emplace(variable, parameter.storage());
   }
@@ -134,7 +154,7 @@ absl::StatusOr<bool> Graph::Impl::UpdateNames() {
   if (version == structure_version) return false;
   for (const Addition& addition : additions) {
     if (addition.module == nullptr) continue;
-    HT_RETURN_IF_ERROR(Annotate(addition.module->status(), "module \"" + addition.name + "\": "));
+    HT_RETURN_IF_ERROR(Mistake(addition.name, *addition.module));
     AddPaths(addition.name, *addition.module, info);
   }
   const Named named = NamedVariables();

@@ -30,7 +30,6 @@ void Graph::add_module(const std::string& name, Module& module, Loc loc) {
                                      "non-empty name without '.', '/' and '\"'"));
     return;
   }
-  impl_->Fail(loc, Annotate(module.status(), "module \"" + name + "\": "));
   impl_->Add({name, &module, {}, loc});
 }
 
@@ -106,11 +105,16 @@ OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc)
   Impl& impl = *impl_;
   const std::string name = Concat("optimizer", impl.optimizers.size());
   if (!internal::MayChange(impl.info, "add_optimizer", loc)) return OptimizerHandle(this, name);
-  impl.Fail(loc, impl.UpdateNames().status());
-  impl.Fail(loc, Annotate(optimizer.Validate(), name + ": "));
-  auto names = impl.NamesForOptimizer(name, optimizer);
-  impl.Fail(loc, names.status());
-  if (!names.ok()) return OptimizerHandle(this, name);
+  const auto checked = [&]() -> absl::StatusOr<std::vector<std::string>> {
+    HT_RETURN_IF_ERROR(impl.UpdateNames().status());
+    HT_RETURN_IF_ERROR(Annotate(optimizer.Validate(), name + ": "));
+    return impl.NamesForOptimizer(name, optimizer);
+  };
+  absl::StatusOr<std::vector<std::string>> names = checked();
+  if (!names.ok()) {
+    impl.Fail(loc, names.status());
+    return OptimizerHandle(this, name);
+  }
   impl.optimizers.push_back({name, loc, optimizer, *std::move(names), {}});
   for (size_t group = 0; group < optimizer.groups().size(); ++group) {
     impl.BindState({optim::LearningRateVariable(name, group),
@@ -134,7 +138,10 @@ ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler, Loc loc) {
   Impl& impl = *impl_;
   const std::string name = Concat("scaler", impl.scalers.size());
   if (!internal::MayChange(impl.info, "add_scaler", loc)) return ScalerHandle(this, name);
-  impl.Fail(loc, Annotate(scaler.Validate(), name + ": "));
+  if (const absl::Status wrong = scaler.Validate(); !wrong.ok()) {
+    impl.Fail(loc, Annotate(wrong, name + ": "));
+    return ScalerHandle(this, name);
+  }
   impl.scalers.push_back({name, scaler});
   impl.info.scalers.push_back(name);
   if (scaler.is_enabled()) {
@@ -167,9 +174,11 @@ ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler, Loc loc) {
   if (!impl_->info.default_scaler.empty()) {
     impl_->Fail(loc, absl::AlreadyExistsError(
                          "set_grad_scaler was called twice; add_scaler adds a further scaler"));
+    return grad_scaler();
   }
+  const size_t before = impl_->scalers.size();
   ScalerHandle handle = add_scaler(scaler, loc);
-  impl_->info.default_scaler = handle.name();
+  if (impl_->scalers.size() > before) impl_->info.default_scaler = handle.name();
   return handle;
 }
 

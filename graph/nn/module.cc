@@ -54,6 +54,7 @@ Module::Module(Module&& other, ChildrenStay) noexcept
     : parameters_(std::move(other.parameters_)),
       buffers_(std::move(other.buffers_)),
       children_(std::move(other.children_)),
+      depth_(other.depth_),
       amp_request_(other.amp_request_),
       training_(other.training_),
       frozen_(other.frozen_),
@@ -181,9 +182,27 @@ void Module::register_buffer(const std::string& name, const Parameter& buffer) {
 
 void Module::register_module(const std::string& name, Module& child) {
   if (!CheckNewMember(name, "register_module")) return;
-  if (!child.status_.ok()) Fail(Annotate(child.status_, name + ": "));
+  if (!child.status_.ok()) return Fail(Annotate(child.status_, name + ": "));
+  if (absl::Status error = Deepen(name, child); !error.ok()) return Fail(std::move(error));
   children_.emplace_back(name, &child);
   internal::NoteStructureChange();
+}
+
+absl::Status Module::Deepen(const std::string& name, Module& child) const {
+  std::vector<std::pair<Module*, int>> pending = {{&child, depth_ + 1}};
+  while (!pending.empty()) {
+    const auto [module, depth] = pending.back();
+    pending.pop_back();
+    if (module == this) return InvalidArgument("\"", name, "\": a module cannot contain itself");
+    if (module->depth_ >= depth) continue;
+    if (depth > kMaxDepth) {
+      return InvalidArgument("\"", name, "\": expected at most ", kMaxDepth,
+                             " modules in one another");
+    }
+    module->depth_ = depth;
+    for (const auto& [own, inner] : module->children_) pending.emplace_back(inner, depth + 1);
+  }
+  return absl::OkStatus();
 }
 
 void Module::RenameModules(std::vector<std::pair<std::string, Module*>> children) {

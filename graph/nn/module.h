@@ -110,19 +110,31 @@ class Module {
   // must be unique, non-empty and without '.' and '/'.
   void register_parameter(const std::string& name, const Parameter& parameter);
   void register_buffer(const std::string& name, const Parameter& buffer);
-  // `child` must live as long as this module: a member, or owned by it.
+  // `child` must live as long as this module: a member, or owned by it. Errors (kept in status()):
+  // a module that is inside itself, or kMaxDepth levels below the outermost.
   void register_module(const std::string& name, Module& child);
   // Registers all children anew, under these names.
   void RenameModules(std::vector<std::pair<std::string, Module*>> children);
   void Fail(absl::Status status);
+  // The first mistake, forgotten from now on. For languages that raise a mistake at once: the call
+  // that made it has changed nothing else.
+  absl::Status TakeStatus() { return std::exchange(status_, absl::OkStatus()); }
 
  private:
+  friend class ModuleContainer;
+  // Levels of modules in one another, so that what walks over them may recurse.
+  static constexpr int kMaxDepth = 500;
   // Whether a member may be added under this name; if not, an error is kept.
   bool CheckNewMember(const std::string& name, const char* function);
   void SetAmpRequest(int8_t request, const char* what, Loc loc);
+  // Puts `child` and what is in it below this module. Errors: those of register_module.
+  absl::Status Deepen(const std::string& name, Module& child) const;
+  // Gives modules that it owns to `owner`.
+  virtual void GiveUpOwned(std::vector<std::unique_ptr<Module>>& /*owner*/) {}
   std::vector<std::pair<std::string, Parameter>> parameters_;
   std::vector<std::pair<std::string, Parameter>> buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
+  int depth_ = 0;  // levels above it, by the longest way
   int8_t amp_request_ = 0;
   bool training_ = true;
   bool frozen_ = false;

@@ -1,6 +1,7 @@
 #include "halftone/graph/nn/module_container.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "halftone/core/check.h"
 
@@ -10,6 +11,25 @@ ModuleContainer::ModuleContainer(ModuleContainer&& other) noexcept
     : Module(std::move(other), ChildrenStay()),
       modules_(std::move(other.modules_)),
       refused_(std::move(other.refused_)) {}
+
+// Containers in containers end one after the other, not one inside the other: refused ones may be
+// nested to any depth.
+ModuleContainer::~ModuleContainer() {
+  std::vector<std::unique_ptr<Module>> owned;
+  GiveUpOwned(owned);
+  while (!owned.empty()) {
+    const std::unique_ptr<Module> module = std::move(owned.back());
+    owned.pop_back();
+    module->GiveUpOwned(owned);
+  }
+}
+
+void ModuleContainer::GiveUpOwned(std::vector<std::unique_ptr<Module>>& owner) {
+  for (auto* modules : {&modules_, &refused_}) {
+    std::move(modules->begin(), modules->end(), std::back_inserter(owner));
+    modules->clear();
+  }
+}
 
 Module& ModuleContainer::Take(const std::string& name, std::unique_ptr<Module> module) {
   HT_CHECK(module != nullptr, "a container of modules is given a module");

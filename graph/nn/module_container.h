@@ -16,6 +16,7 @@ namespace halftone::nn {
 // as the container, whatever is added later. Mistakes are kept in status(), as in any module.
 class ModuleContainer : public Module {
  public:
+  ~ModuleContainer() override;
   size_t size() const { return modules_.size(); }
   bool empty() const { return modules_.empty(); }
   bool is_container() const override { return true; }
@@ -34,6 +35,7 @@ class ModuleContainer : public Module {
   Module& TakeAt(size_t index, std::unique_ptr<Module> module);
 
  private:
+  void GiveUpOwned(std::vector<std::unique_ptr<Module>>& owner) override;
   std::vector<std::unique_ptr<Module>> modules_;
   std::vector<std::unique_ptr<Module>> refused_;
 };

@@ -399,3 +399,55 @@ def test_devices_and_files_that_do_not_exist() -> None:
         graph.load_state_dict({1: X})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match='state "fc1.weight": got list'):
         graph.load_state_dict({"fc1.weight": [1]})  # type: ignore[dict-item]
+
+
+def test_f68_a_mistake_is_over_once_it_was_raised() -> None:
+    module: Any = Group()
+    with pytest.raises(ValueError, match="cannot name a member"):
+        module.add_module("a.b", nn.Linear(2, 2))
+    module.fc = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match='two members named "fc"'):
+        module.register_parameter("fc", nn.Parameter(X))
+    with pytest.raises(ValueError, match="a module cannot contain itself"):
+        module.add_module("me", module)
+    module.head = nn.Linear(2, 1)
+    assert [name for name, _ in module.named_parameters()] == [
+        "fc.weight",
+        "fc.bias",
+        "head.weight",
+        "head.bias",
+    ]
+
+    graph: Any = Mlp(optimizer=None)
+    with pytest.raises(ValueError, match="cannot name a module"):
+        graph.add_module("a/b", nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="two variables are named"):
+        graph.add_module("fc1", nn.Linear(3, 4))
+    with pytest.raises(RuntimeError, match="belongs to no module of this graph"):
+        graph.add_optimizer(optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1))
+    graph.set_grad_scaler(amp.GradScaler())
+    with pytest.raises(ValueError, match="set_grad_scaler was called twice"):
+        graph.set_grad_scaler(amp.GradScaler())
+    with pytest.raises(ValueError, match="matches no parameter"):
+        graph.split_parameters(["nothing/*"])
+    optimizer = graph.add_optimizer(optim.SGD(graph.parameters(), lr=0.1))
+    assert optimizer.name == "optimizer0" and graph.grad_scaler().name == "scaler0"
+    loss, _ = graph(*batch())
+    assert np.isfinite(loss) and optimizer.applied_steps == 1
+    assert len(graph.parameters()) == 4
+
+
+def test_modules_nested_without_end() -> None:
+    # From the inside out and from the outside in; half a thousand levels are enough for anybody.
+    block: Any = nn.ReLU()
+    with pytest.raises(ValueError, match="expected at most 500 modules in one another"):
+        for _ in range(50_000):
+            block = nn.Sequential(block)
+    outer: Any = Group()
+    inner = outer
+    with pytest.raises(ValueError, match="expected at most 500 modules in one another"):
+        for _ in range(50_000):
+            deeper = Group()
+            inner.add_module("m", deeper)
+            inner = deeper
+    assert len(outer.named_parameters()) == 0

@@ -61,6 +61,12 @@ def test_f03_a_call_lets_other_threads_run() -> None:
     turns = 0
     done = False
 
+    def idle() -> None:
+        time.sleep(0.2)
+
+    def call() -> None:
+        graph(x, x)
+
     def count() -> None:
         nonlocal turns
         while not done:
@@ -70,7 +76,7 @@ def test_f03_a_call_lets_other_threads_run() -> None:
     counter.start()
     rates = []
     try:
-        for work in (lambda: time.sleep(0.2), lambda: graph(x, x)):
+        for work in (idle, call):
             before, start = turns, time.perf_counter()
             work()
             rates.append((turns - before) / (time.perf_counter() - start))
