@@ -282,21 +282,21 @@ class Autodiff : public Pass {
   }
 
   // A gradient of a sweep that started from `scale`, as the output of the `gradient` marker:
-  // without scale, and wide, since 16 bit would lose what the scale has saved.
+  // without scale, and wide, since 16 bit would lose what the scale has saved. As it is where there
+  // is no scaler.
   static absl::StatusOr<ir::Value> Unscaled(const ir::Node& marker, ir::Value gradient,
                                             ir::Value scale) {
+    if (marker.attrs().GetString("scaler").empty()) return gradient;
     ir::Builder b = BuilderLike(marker, "autodiff");
-    ir::Expr wide = b.Cast(b.Wrap(gradient), ops::WideDType(gradient.dtype()));
-    if (!marker.attrs().GetString("scaler").empty()) {
-      ir::Expr inverse = 1.0 / b.Cast(b.Wrap(scale), DType::kF64);
-      if (inverse.shape().rank() > 0) {
-        inverse = b.Op("reshape", {inverse}, {{"shape", std::vector<int64_t>{}}});
-      }
-      b.NameNext("inverse_scale");
-      wide = wide * b.Cast(inverse, wide.dtype());
+    const ir::Expr wide = b.Cast(b.Wrap(gradient), ops::WideDType(gradient.dtype()));
+    ir::Expr inverse = 1.0 / b.Cast(b.Wrap(scale), DType::kF64);
+    if (inverse.shape().rank() > 0) {
+      inverse = b.Op("reshape", {inverse}, {{"shape", std::vector<int64_t>{}}});
     }
+    b.NameNext("inverse_scale");
+    const ir::Expr unscaled = wide * b.Cast(inverse, wide.dtype());
     HT_RETURN_IF_ERROR(b.status());
-    return wide.value();
+    return unscaled.value();
   }
 
   // Nothing is differentiated any more, so nothing has to be held back.

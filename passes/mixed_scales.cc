@@ -27,20 +27,35 @@ const std::string& ScalerOf(const ir::Node& marker, int input) {
   return scalers.empty() ? marker.attrs().GetString("scaler") : scalers[static_cast<size_t>(input)];
 }
 
+// How an optimizer skips that has its gradients from these scalers. All its groups skip together,
+// also those that no scaled loss reaches.
+struct Skipping {
+  bool at_all = false;
+  bool update_buffers = true;
+
+  Skipping(const ir::Graph& graph, const std::set<std::string>& scalers) {
+    for (const std::string& name : scalers) {
+      const ir::Node* scaler = FindScaler(graph, name);
+      if (scaler == nullptr) continue;  // not scaled
+      at_all = true;
+      update_buffers &= scaler->attrs().GetBool("update_buffers_on_skip");
+    }
+  }
+};
+
 // One marker on its way to true gradients.
 class Unscaling {
  public:
-  Unscaling(ir::Node& marker, const char* pass) : marker_(marker), b_(BuilderLike(marker, pass)) {}
+  Unscaling(ir::Node& marker, const Skipping& skipping, const char* pass)
+      : marker_(marker), skipping_(skipping), b_(BuilderLike(marker, pass)) {}
 
   absl::Status Run() {
     std::map<std::string, Expr> inverses;
-    bool update_buffers = true;
     for (const std::string& name : Scalers()) {
       ir::Node* scaler = FindScaler(marker_.graph(), name);
       if (scaler == nullptr) continue;  // not scaled
       inverses[name] = optim::InverseScaleNodes(ScalerVariable(b_, *scaler, "scale"));
       HT_RETURN_IF_ERROR(Check(*scaler, inverses[name]));
-      update_buffers &= scaler->attrs().GetBool("update_buffers_on_skip");
     }
     std::vector<Expr> sums;
     Names params;
@@ -58,7 +73,7 @@ class Unscaling {
         sums[static_cast<size_t>(at)] = sums[static_cast<size_t>(at)] + part;
       }
     }
-    return Replace(sums, params, !inverses.empty(), update_buffers);
+    return Replace(sums, params);
   }
 
  private:
@@ -83,15 +98,14 @@ class Unscaling {
     return absl::OkStatus();
   }
 
-  absl::Status Replace(const std::vector<Expr>& gradients, const Names& params, bool is_scaled,
-                       bool update_buffers) {
+  absl::Status Replace(const std::vector<Expr>& gradients, const Names& params) {
     ir::Attributes attrs = marker_.attrs();
     attrs.Set("grad_params", params);
     attrs.Set("grad_scalers", Names());
     attrs.Set("scaler", std::string());
-    if (is_scaled) {
+    if (skipping_.at_all) {
       attrs.Set("skip_nonfinite", true);
-      attrs.Set("update_buffers_on_skip", update_buffers);
+      attrs.Set("update_buffers_on_skip", skipping_.update_buffers);
     }
     b_.NameNext(marker_.name());
     const std::vector<Expr> outputs = b_.Make("optimizer", gradients, attrs);
@@ -105,6 +119,7 @@ class Unscaling {
   }
 
   ir::Node& marker_;
+  const Skipping skipping_;
   ir::Builder b_;
 };
 
@@ -121,10 +136,11 @@ absl::Status LowerMixedScales(ir::Graph& graph, const char* pass) {
     if (!GradScalers(*marker).empty()) of_others.insert(name);
   }
   for (const std::string& name : of_others) {
+    const Skipping skipping(graph, scalers[name]);
     for (ir::Node* marker : optimizers[name]) {
       // Names that were several may be one, "", now that idle scalers are dropped.
       if (scalers[name].size() > 1 || scalers[name].contains("")) {
-        HT_RETURN_IF_ERROR(Unscaling(*marker, pass).Run());
+        HT_RETURN_IF_ERROR(Unscaling(*marker, skipping, pass).Run());
         continue;
       }
       marker->mutable_attrs().Set("scaler", *scalers[name].begin());

@@ -71,6 +71,30 @@ absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& con
   return std::optional<DType>();
 }
 
+namespace {
+
+// Takes the scaler from the `gradient` markers. Their outputs stay f32 for those who read them.
+void LeaveGradientsUnscaled(ir::Graph& graph) {
+  std::vector<ir::Node*> markers;
+  for (const auto& node : graph.nodes()) {
+    if (node->op().name == "gradient") markers.push_back(node.get());
+  }
+  ir::Builder builder(&graph);
+  for (ir::Node* marker : markers) {
+    marker->mutable_attrs().Set("scaler", std::string());
+    for (int i = 0; i < marker->num_outputs(); ++i) {
+      const DType wide = marker->output_type(i).dtype, own = marker->input_type(i + 1).dtype;
+      if (wide == own) continue;
+      marker->mutable_output_types()[static_cast<size_t>(i)].dtype = own;
+      const ir::Value widened = builder.Cast(builder.Wrap(marker->output(i)), wide).value();
+      graph.ReplaceUses(marker->output(i), widened);
+      widened.node->set_input(0, marker->output(i));
+    }
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(Graph& graph,
                                                               absl::Span<const Tensor> in,
                                                               size_t* num_outputs) {
@@ -125,7 +149,10 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
                                     "loss.backward(), or eval() to run without training"));
   }
   const bool trains = training && trace.has_backward();
-  if (trains || trace.reads_scale()) EmitScalers(graph.config, builder);
+  // No step would ever lower the scale of an automatic scaler that is too large for the gradients.
+  const bool keeps_scale = trains || scalers.empty() || !scalers[0].automatic;
+  if (!keeps_scale) LeaveGradientsUnscaled(*traced);
+  if (trains || (trace.reads_scale() && keeps_scale)) EmitScalers(graph.config, builder);
   if (trains && optimizers.empty()) NoteUnreadBackward(*traced);
   if (trains) EmitOptimizers(graph.config, builder);
   HT_RETURN_IF_ERROR(builder.status());
@@ -258,7 +285,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   }
   NoteSurprises(*step);
   if (debug >= 3) {
-    std::fprintf(stderr, "%s%s", TextOf(*step->traced).c_str(),
+    std::fprintf(stderr, "%s%s", TextOf(*step->traced, true).c_str(),
                  TextOf(step->executable->graph()).c_str());
   }
   return step;

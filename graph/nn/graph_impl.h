@@ -70,7 +70,7 @@ struct Addition {
 
 // One compiled signature.
 // For people: large constants are named, not printed.
-std::string TextOf(const ir::Graph& graph);
+std::string TextOf(const ir::Graph& graph, bool scopes = false);
 
 struct CompiledStep {
   std::vector<ir::ValueType> inputs;

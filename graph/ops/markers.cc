@@ -49,7 +49,10 @@ Types InferGradientMarker(const InferContext& ctx) {
     return InvalidArgument(ctx.op, ": got no x; expected one or more values to differentiate by");
   }
   std::vector<ir::ValueType> types(ctx.inputs.begin() + 1, ctx.inputs.end());
-  for (ir::ValueType& type : types) type.dtype = WideDType(type.dtype);
+  // What a scale has saved would be lost again in 16 bit.
+  if (!ctx.attrs.GetString("scaler").empty()) {
+    for (ir::ValueType& type : types) type.dtype = WideDType(type.dtype);
+  }
   return types;
 }
 
@@ -151,7 +154,8 @@ void RegisterDifferentiationMarkers(ir::OpRegistry& registry) {
   ir::OpRecord gradient = MarkerRecord("gradient",
                                        "dx_i = dy / dx_i, true gradients as values: scaled by the "
                                        "scaler on their way and unscaled in f32. Shapes: y has one "
-                                       "element, each dx has its x's type, but f32 for 16 bit.");
+                                       "element, each dx has its x's type, but with a scaler f32 "
+                                       "for 16 bit.");
   gradient.inputs = {{"y", ir::kFloats, "one element"},
                      {"x", ir::kFloats, "one or more", /*optional=*/false, /*variadic=*/true}};
   gradient.outputs = {{"dx", "one for each x"}};

@@ -33,6 +33,10 @@ bool IsMainOutput(const ir::Node& node, int port) {
 bool IsGradientMarker(const ir::Node& node) { return node.op().name == "gradient"; }
 
 bool IsLoweredValue(ir::Value value) {
+  // A gradient has the dtype of what it is a gradient of, unless it was scaled.
+  if (IsGradientMarker(*value.node) && value.node->attrs().GetString("scaler").empty()) {
+    return IsLoweredValue(value.node->input(value.index + 1));
+  }
   const ir::AmpDecision& amp = value.node->amp;
   return amp.decided && IsLow(amp.dtype) && value.dtype() == amp.dtype &&
          IsMainOutput(*value.node, value.index);

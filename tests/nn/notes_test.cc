@@ -138,11 +138,13 @@ TEST_F(GraphNotes, F20WidenedF16ThatTakesMoreMemorySaysSo) {
     notes[low] = graph.notes();
   }
   EXPECT_THAT(notes[false], IsEmpty());
+  // Beside the note on the scaler that was added.
   if (arena[true] <= arena[false]) {
-    EXPECT_THAT(notes[true], IsEmpty());
+    EXPECT_EQ(notes[true].size(), 1u);
   } else {
+    EXPECT_EQ(notes[true].size(), 2u);
     EXPECT_THAT(notes[true],
-                ElementsAre(MatchesRegex(
+                ::testing::Contains(MatchesRegex(
                     "amp: the step takes [0-9.]+ MiB of working memory, in f32 about [0-9.]+ MiB: "
                     "[0-9]+ kernels compute in f32 here and hold f32 copies of their 16-bit "
                     "operands; f32 is the better choice on this device")));

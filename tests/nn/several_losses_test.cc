@@ -322,6 +322,28 @@ TEST(TwoScales, F39OneParameterAndStateOfTheOptimizer) {
   EXPECT_EQ(graph.c.value().item(), -3 - (12 + 1.5));
 }
 
+// One group of the optimizer has its gradients from a scaled loss, the other from one that is not.
+TEST(TwoScales, F39GroupsSkipTogether) {
+  Parameter a(Shape{}, Constant(0)), b(Shape{}, Constant(0));
+  ScalerHandle scaler;
+  FnGraph graph([&](const Values& in) -> Values {
+    (a * in[0]).backward({.scaler = scaler});
+    (b * in[1]).backward();
+    return {};
+  });
+  graph.add_parameter("a", a);
+  graph.add_parameter("b", b);
+  scaler = graph.add_scaler(amp::GradScaler({.init_scale = 8}));
+  graph.add_optimizer(optim::SGD({{{a}, {}}, {{b}, {.lr = 2}}}, {.lr = 1}));
+  Call(graph, {F32({}, {3}), F32({}, {5})});
+  EXPECT_EQ(a.value().item(), -3);
+  EXPECT_EQ(b.value().item(), -10);
+  Call(graph, {F32({}, {kInf}), F32({}, {5})});
+  EXPECT_EQ(a.value().item(), -3);
+  EXPECT_EQ(b.value().item(), -10);
+  EXPECT_EQ(scaler.scale(), 4);
+}
+
 // The mean of a product in f16, times a small factor: each gradient in w is factor / 64.
 FnGraph::Fn SmallGradients(const Parameter& w, double factor) {
   return [&w, factor](const Values& in) -> Values {
@@ -391,12 +413,26 @@ TEST(TrueGradients, F29OneSweepServesLossAndGradients) {
 }
 
 TEST(TrueGradients, F29OfAValueThatTheUserMade16Bit) {
+  for (const bool scaled : {false, true}) {
+    FnGraph graph([](const Values& in) -> Values {
+      const Value h = cast(in[0], DType::kF16);
+      return {gradients(sum(cast(h, DType::kF32) * 3.0), {h})[0]};
+    });
+    if (scaled) graph.set_grad_scaler(amp::GradScaler({.init_scale = 16}));
+    const std::vector<Tensor> out = Call(graph, {F32({2}, {1, 2})});
+    EXPECT_EQ(out.at(0).dtype(), scaled ? DType::kF32 : DType::kF16);
+    EXPECT_THAT(out.at(0).ToVector(), ElementsAre(3, 3));
+  }
+}
+
+// 65536 times 3 is no f16, and without a step nothing lowers the scale.
+TEST(TrueGradients, F29WithoutATrainingStepAnAutomaticScalerStaysOut) {
   FnGraph graph([](const Values& in) -> Values {
     const Value h = cast(in[0], DType::kF16);
     return {gradients(sum(cast(h, DType::kF32) * 3.0), {h})[0]};
   });
+  graph.config.enable_amp(true, {.dtype = DType::kF16});
   const std::vector<Tensor> out = Call(graph, {F32({2}, {1, 2})});
-  EXPECT_EQ(out.at(0).dtype(), DType::kF32);
   EXPECT_THAT(out.at(0).ToVector(), ElementsAre(3, 3));
 }
 

@@ -110,7 +110,7 @@ TEST(MarkerInference, Differentiation) {
   EXPECT_EQ(Infer("backward", "f32[]"), "");
   EXPECT_EQ(Infer("backward", "f32[3]"),
             "backward: loss is f32[3]; expected one element (reduce it with sum or mean)");
-  EXPECT_EQ(Infer("gradient", "f32[] f32[3] f16[2,2]"), "f32[3] f32[2,2]");
+  EXPECT_EQ(Infer("gradient", "f32[] f32[3] f16[2,2]"), "f32[3] f16[2,2]");
   EXPECT_EQ(Infer("gradient", "f32[2] f32[3]"), "gradient: y is f32[2]; expected one element");
   EXPECT_EQ(Infer("gradient", "f32[]"),
             "gradient: got no x; expected one or more values to differentiate by");
