@@ -64,7 +64,7 @@ TEST_F(CpuQuotaF16, OtherControllersAndDamageSayNothing) {
   EXPECT_EQ(Quota(), std::nullopt);
 }
 
-TEST(NoteOnThreadsF57, OnlyWhereThereAreMoreThanCpus) {
+TEST(NoteOnThreads, F57OnlyWhereThereAreMoreThanCpus) {
   const int cpus = AvailableCpus();
   EXPECT_GE(cpus, 1);
   EXPECT_EQ(NoteOnThreads(cpus), "");

@@ -28,7 +28,7 @@ bool Becomes(bool brief, Clock::duration limit) {
 }
 
 #ifdef _OPENMP
-TEST(AdaptWaitingF16, ThreadsGiveWayWhileOthersWantTheCpus) {
+TEST(AdaptWaiting, F16ThreadsGiveWayWhileOthersWantTheCpus) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) {
     GTEST_SKIP() << "OMP_WAIT_POLICY is set: the user decides";
   }
@@ -46,7 +46,7 @@ TEST(AdaptWaitingF16, ThreadsGiveWayWhileOthersWantTheCpus) {
 }
 #endif
 
-TEST(AdaptWaitingF16, NothingWhereTheUserDecides) {
+TEST(AdaptWaiting, F16NothingWhereTheUserDecides) {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) GTEST_SKIP() << "OMP_WAIT_POLICY is not set";
   EXPECT_FALSE(Becomes(true, std::chrono::milliseconds(200)));
 }

@@ -37,7 +37,7 @@ bool AllEqual(const Tensor& value, double to) {
   return std::all_of(elements.begin(), elements.end(), [to](double x) { return x == to; });
 }
 
-TEST(ThreadsF03, GraphsThatShareAParameterTakeTurns) {
+TEST(Threads, F03GraphsThatShareAParameterTakeTurns) {
   constexpr int kGraphs = 4, kSteps = 50;
   const Parameter w = Zeros(1000);
   std::atomic<int> wrong{0};
@@ -64,7 +64,7 @@ TEST(ThreadsF03, GraphsThatShareAParameterTakeTurns) {
   EXPECT_TRUE(AllEqual(w.value(), -kGraphs * kSteps));
 }
 
-TEST(ThreadsF03, OneGraphForSeveralThreads) {
+TEST(Threads, F03OneGraphForSeveralThreads) {
   const Parameter w = Zeros(8);
   Down graph(w);
   constexpr int kThreads = 4, kSteps = 25;
@@ -90,7 +90,7 @@ TEST(ThreadsF03, OneGraphForSeveralThreads) {
   EXPECT_EQ(graph.run_count(), static_cast<uint64_t>(kThreads * kSteps));
 }
 
-TEST(ThreadsF03, GraphsWithNothingInCommonDoNotWait) {
+TEST(Threads, F03GraphsWithNothingInCommonDoNotWait) {
   Down one(Zeros(1)), other(Zeros(1));
   const runtime::StateLock lock = one.Lock();
   bool free = false, taken = true;
@@ -102,7 +102,7 @@ TEST(ThreadsF03, GraphsWithNothingInCommonDoNotWait) {
   EXPECT_FALSE(taken);
 }
 
-TEST(ThreadsF03, AGraphIsNotCalledInsideItsOwnBuild) {
+TEST(Threads, F03AGraphIsNotCalledInsideItsOwnBuild) {
   FnGraph graph;
   absl::Status inner;
   graph.fn = [&](const Values& in) -> Values {
@@ -126,7 +126,7 @@ int InChild(const std::function<int()>& fn) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(ForkF02, TheChildGoesOnWithTheParentsBits) {
+TEST(Fork, F02TheChildGoesOnWithTheParentsBits) {
   SetNumThreads(2);
   // Large enough for all threads, in our kernels and in the library's.
   const Tensor x = Tensor::Full(DType::kF32, {512, 512}, 0.37);
@@ -149,7 +149,7 @@ TEST(ForkF02, TheChildGoesOnWithTheParentsBits) {
   EXPECT_TRUE(BitEqual(Call(graph, {x})[0], expected));
 }
 
-TEST(ForkF02, AGraphThatAnotherThreadWasCallingIsAnError) {
+TEST(Fork, F02AGraphThatAnotherThreadWasCallingIsAnError) {
   std::atomic<bool> inside{false}, go_on{false};
   FnGraph graph([&](const Values& in) -> Values {
     inside = true;
@@ -179,7 +179,7 @@ struct NoMoreBuffers {
   ~NoMoreBuffers() { SetBufferLimit(0); }
 };
 
-TEST(MemoryF58, StateThatDoesNotFitIsAnError) {
+TEST(Memory, F58StateThatDoesNotFitIsAnError) {
   const Parameter w = Zeros(10000);
   Down graph(w);
   Call(graph, {});
@@ -197,7 +197,7 @@ TEST(MemoryF58, StateThatDoesNotFitIsAnError) {
   EXPECT_TRUE(AllEqual(w.value(), -2));
 }
 
-TEST(MemoryF58, CopiesOfTensors) {
+TEST(Memory, F58CopiesOfTensors) {
   const Tensor x = Tensor::Full(DType::kF32, {1000}, 3);
   EXPECT_TRUE(BitEqual(*x.Copy(), x));
   EXPECT_EQ(x.Convert(DType::kI32)->at(7), 3);
