@@ -10,11 +10,12 @@
 #include <cstring>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "halftone/benchmarks/support/bare_onednn.h"
 #include "halftone/benchmarks/support/bert.h"
 #include "halftone/benchmarks/support/workloads.h"
+#include "halftone/cli/command_line.h"
+#include "halftone/cli/exit_status.h"
 #include "halftone/core/philox.h"
 #include "halftone/core/threads.h"
 #include "halftone/examples/support/device_choice.h"
@@ -103,7 +104,7 @@ Model MakeModel(const std::string& name) {
 }
 
 int Fail(const std::string& message) {
-  std::fprintf(stderr, "train_step: %s\n", message.c_str());
+  cli::PrintMessage("train_step", message);
   return 2;
 }
 
@@ -124,7 +125,7 @@ int Main() {
   }
   const auto choice = example::ChooseDevice(absl::GetFlag(FLAGS_device));
   if (!choice.ok()) return Fail("--device: " + Message(choice.status()));
-  if (!choice->note.empty()) std::fprintf(stderr, "note: %s\n", choice->note.c_str());
+  if (!choice->note.empty()) cli::PrintMessage("note", choice->note);
   const bool on_cpu = choice->device == Device::Cpu(), bare = absl::GetFlag(FLAGS_bare);
   if (bare && !on_cpu) return Fail("--bare: expected --device=cpu");
   if (bare && name == "bert_base") return Fail("--bare: expected mlp or fashion_cnn");
@@ -180,6 +181,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage("times training steps of a reference workload");
-  absl::ParseCommandLine(argc, argv);
-  return halftone::benchmarks::Main();
+  halftone::cli::ParseCommandLine(argc, argv);
+  return halftone::cli::FinishOutput("train_step", halftone::benchmarks::Main());
 }

@@ -3,9 +3,14 @@
 # the programs of all folders; the property HALFTONE_PROGRAMS_DIR lists those of one.
 add_custom_target(halftone_all_programs)
 
+# What all programs begin and end with.
+file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/*.cc)
+add_library(halftone_cli STATIC ${cli_sources})
+target_link_libraries(halftone_cli PUBLIC halftone_core absl::flags absl::flags_parse absl::flags_usage)
+
 function(halftone_programs dir)
   file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/support/*.cc)
-  set(links halftone::halftone absl::flags absl::flags_parse absl::flags_usage ${ARGN})
+  set(links halftone::halftone halftone_cli ${ARGN})
   if(support)
     add_library(halftone_${dir}_support STATIC ${support})
     target_link_libraries(halftone_${dir}_support PUBLIC ${links})

@@ -7,9 +7,10 @@
 #include <new>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/types/optional.h"
+#include "halftone/cli/command_line.h"
+#include "halftone/cli/exit_status.h"
 #include "halftone/core/cpu_count.h"
 #include "halftone/core/threads.h"
 #include "halftone/examples/support/checkpoints.h"
@@ -149,10 +150,7 @@ absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
   return checkpoints.WithWhatIsSaved(status);
 }
 
-int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage(
-      "trains a small convolutional network on Fashion-MNIST with mixed precision");
-  absl::ParseCommandLine(argc, argv);
+int Main() {
   const std::string amp_choice = absl::GetFlag(FLAGS_amp);
   const double lr = absl::GetFlag(FLAGS_lr).value_or(1e-3);
   const int epochs = absl::GetFlag(FLAGS_epochs), batch = absl::GetFlag(FLAGS_batch);
@@ -179,10 +177,10 @@ int main(int argc, char** argv) {
                  halftone::Message(choice.status()).c_str());
     return 2;
   }
-  if (!choice->note.empty()) std::fprintf(stderr, "note: %s\n", choice->note.c_str());
+  if (!choice->note.empty()) halftone::cli::PrintMessage("note", choice->note);
   if (threads > 0) halftone::SetNumThreads(threads);
   if (const std::string note = halftone::NoteOnThreads(threads); !note.empty()) {
-    std::fprintf(stderr, "note: %s\n", note.c_str());
+    halftone::cli::PrintMessage("note", note);
   }
   FashionCnn model(lr, low == DType::kF16);
   model.to(choice->device);
@@ -191,6 +189,18 @@ int main(int argc, char** argv) {
   model.config.enable_amp(amp_choice != "off", {.dtype = low});
   const absl::Status status = Train(model, epochs, batch);
   if (status.ok()) return 0;
-  std::fprintf(stderr, "fashion_mnist: %s\n", std::string(status.message()).c_str());
+  halftone::cli::PrintMessage("fashion_mnist", halftone::Message(status));
   return absl::IsResourceExhausted(status) ? 2 : 1;
+}
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "trains a small convolutional network on Fashion-MNIST with mixed precision");
+  const std::vector<char*> arguments = halftone::cli::ParseCommandLine(argc, argv);
+  if (arguments.size() > 1) {
+    halftone::cli::PrintMessage("fashion_mnist",
+                                halftone::Concat(arguments[1], ": expected flags only"));
+    return 2;
+  }
+  return halftone::cli::FinishOutput("fashion_mnist", Main());
 }

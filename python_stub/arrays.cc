@@ -77,6 +77,19 @@ void RequirePlainArray(py::handle array, const std::string& what) {
   RaiseTypeError(Concat(got, ", expected a NumPy array"));
 }
 
+py::str Decode(const std::string& text) {
+  PyObject* decoded =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (decoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(decoded);
+}
+
+std::string Encode(py::handle text) {
+  PyObject* encoded = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape");
+  if (encoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::bytes>(encoded);
+}
+
 }  // namespace
 
 Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse) {
@@ -139,7 +152,7 @@ std::map<std::string, Tensor> ToStateDict(const py::dict& state) {
       RaiseTypeError(
           Concat("state: got a key of type ", TypeName(key), ", expected names of type str"));
     }
-    const auto name = py::cast<std::string>(key);
+    const std::string name = Encode(key);
     tensors.emplace(name, ToTensor(value, Concat("state \"", name, "\"")));
   }
   return tensors;
@@ -147,19 +160,13 @@ std::map<std::string, Tensor> ToStateDict(const py::dict& state) {
 
 py::dict FromStateDict(const std::map<std::string, Tensor>& state) {
   py::dict arrays;
-  for (const auto& [name, tensor] : state) arrays[Text(name)] = ToArray(tensor);
+  for (const auto& [name, tensor] : state) arrays[Decode(name)] = ToArray(tensor);
   return arrays;
 }
 
 py::dict FromMetadata(const std::map<std::string, std::string>& metadata) {
-  const auto decode = [](const std::string& text) {
-    PyObject* decoded =
-        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
-    if (decoded == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::str>(decoded);
-  };
   py::dict texts;
-  for (const auto& [key, value] : metadata) texts[decode(key)] = decode(value);
+  for (const auto& [key, value] : metadata) texts[Decode(key)] = Decode(value);
   return texts;
 }
 

@@ -26,10 +26,11 @@ py::array ToArray(const Tensor& tensor);
 DType ToDType(py::handle dtype);
 
 // From dict of str to array. Errors: TypeError as ToTensor.
+//
+// Names and metadata of a checkpoint are any bytes: str holds those that are not UTF-8 as lone
+// surrogates, as Python does for file names, so that two names never become one and all come back.
 std::map<std::string, Tensor> ToStateDict(const py::dict& state);
 py::dict FromStateDict(const std::map<std::string, Tensor>& state);
-
-// Texts of a checkpoint: any bytes, which str holds as lone surrogates where they are not UTF-8.
 py::dict FromMetadata(const std::map<std::string, std::string>& metadata);
 
 py::tuple ToTuple(const Shape& shape);

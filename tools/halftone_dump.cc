@@ -9,13 +9,14 @@
 #include <set>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "halftone/cli/command_line.h"
+#include "halftone/cli/exit_status.h"
+#include "halftone/core/printable.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/passes/fixed_targets.h"
 #include "halftone/tools/support/amp_table.h"
 #include "halftone/tools/support/cost_report.h"
-#include "halftone/tools/support/exit_status.h"
 #include "halftone/tools/support/graph_diff.h"
 #include "halftone/tools/support/graph_dot.h"
 #include "halftone/tools/support/graph_json.h"
@@ -45,12 +46,13 @@ constexpr char kUsage[] =
     "or halftone_dump --diff A B";
 
 int Fail(int code, const std::string& message) {
-  std::fprintf(stderr, "halftone_dump: %s\n", message.c_str());
+  cli::PrintMessage("halftone_dump", message);
   return code;
 }
 
 int Show(const std::string& text, int code = 0) {
-  std::fputs(text.c_str(), stdout);
+  // Names from files are in it.
+  std::fputs(Printable(text, true).c_str(), stdout);
   return code;
 }
 
@@ -106,7 +108,7 @@ int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& t
                        ": no mixed-precision decisions: the graph has neither an `amp` marker "
                        "nor been through insert-amp-casts");
   }
-  return Show(json ? passes::ToJson(*report) : passes::ToText(*report));
+  return Show(json ? tools::ToJson(*report) : passes::ToText(*report));
 }
 
 int ShowPage(const ir::Graph& graph, const ir::Target& target) {
@@ -146,8 +148,8 @@ int Main(const std::vector<char*>& arguments) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(std::string(halftone::kUsage) + ": shows a graph file");
-  return halftone::tools::WithinMemory("halftone_dump", [argc, argv] {
-    return halftone::tools::FinishOutput("halftone_dump",
-                                         halftone::Main(absl::ParseCommandLine(argc, argv)));
+  return halftone::cli::WithinMemory("halftone_dump", [argc, argv] {
+    return halftone::cli::FinishOutput("halftone_dump",
+                                       halftone::Main(halftone::cli::ParseCommandLine(argc, argv)));
   });
 }

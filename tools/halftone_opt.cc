@@ -4,14 +4,14 @@
 #include <memory>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "halftone/cli/command_line.h"
+#include "halftone/cli/exit_status.h"
 #include "halftone/graph/ir/proto.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
-#include "halftone/tools/support/exit_status.h"
 
 ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, each once");
 ABSL_FLAG(bool, pipeline, false, "run the whole pipeline instead, as compiling does");
@@ -27,7 +27,7 @@ namespace halftone {
 namespace {
 
 int Fail(int code, const std::string& message) {
-  std::fprintf(stderr, "halftone_opt: %s\n", message.c_str());
+  cli::PrintMessage("halftone_opt", message);
   return code;
 }
 
@@ -78,10 +78,8 @@ int Main(const std::vector<char*>& arguments) {
   absl::Status status = manager.Run(**graph, context);
   // Also after a failure: it shows how far the passes came.
   if (absl::GetFlag(FLAGS_stats)) std::fputs(manager.Summary().c_str(), stderr);
-  for (const std::string& note : context.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  for (const auto& [entry, note] : context.unmatched_entries) {
-    std::fprintf(stderr, "note: %s\n", note.c_str());
-  }
+  for (const std::string& note : context.notes) cli::PrintMessage("note", note);
+  for (const auto& [entry, note] : context.unmatched_entries) cli::PrintMessage("note", note);
   if (status.ok()) status = Write(**graph, absl::GetFlag(FLAGS_output));
   return status.ok() ? 0 : Fail(1, Message(status));
 }
@@ -93,8 +91,8 @@ int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "halftone_opt FILE --passes=a,b | --pipeline [--target T] [--output FILE] [--stats]: runs "
       "passes on a graph file and prints the result");
-  return halftone::tools::WithinMemory("halftone_opt", [argc, argv] {
-    return halftone::tools::FinishOutput("halftone_opt",
-                                         halftone::Main(absl::ParseCommandLine(argc, argv)));
+  return halftone::cli::WithinMemory("halftone_opt", [argc, argv] {
+    return halftone::cli::FinishOutput("halftone_opt",
+                                       halftone::Main(halftone::cli::ParseCommandLine(argc, argv)));
   });
 }

@@ -9,17 +9,19 @@
 #include <set>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "halftone/cli/command_line.h"
+#include "halftone/cli/exit_status.h"
 #include "halftone/core/cpu_count.h"
 #include "halftone/core/io/file.h"
 #include "halftone/core/io/npy.h"
+#include "halftone/core/printable.h"
 #include "halftone/core/threads.h"
 #include "halftone/graph/ir/proto.h"
 #include "halftone/kernels/device_backend.h"
 #include "halftone/tools/support/compare.h"
-#include "halftone/tools/support/exit_status.h"
 #include "halftone/tools/support/feeds.h"
+#include "halftone/tools/support/graph_source.h"
 #include "halftone/tools/support/profile.h"
 #include "halftone/tools/support/repeated_flags.h"
 #include "halftone/tools/support/step.h"
@@ -51,7 +53,7 @@ ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pa
 namespace halftone {
 namespace {
 
-using tools::WrongOption;
+using cli::WrongOption;
 
 // Rows of the table of --compare.
 constexpr size_t kComparedRows = 20;
@@ -67,7 +69,7 @@ absl::Status CheckOptions(Device& device) {
   device = *parsed;
   if (absl::GetFlag(FLAGS_steps) < 1) return WrongOption("--steps: expected 1 or more");
   HT_RETURN_IF_ERROR(
-      tools::OptionError(Annotate(CheckNumThreads(absl::GetFlag(FLAGS_threads)), "--threads: ")));
+      cli::OptionError(Annotate(CheckNumThreads(absl::GetFlag(FLAGS_threads)), "--threads: ")));
   if (!(absl::GetFlag(FLAGS_tolerance) >= 0)) return WrongOption("--tolerance: expected 0 or more");
   if (device.kind == Device::Kind::kCuda) {
     const absl::Status opened = kernels::OpenCuda(device.index).status();
@@ -86,7 +88,7 @@ absl::Status CheckOptions(Device& device) {
 }
 
 void PrintNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const std::string& note : notes) cli::PrintMessage("note", note);
 }
 
 // A file name for each value: what is no letter, digit, '.', '_' or '-' becomes '_'; equal names
@@ -110,7 +112,7 @@ absl::Status Show(const std::vector<std::string>& names, const std::vector<Tenso
                   const std::string& folder) {
   if (folder.empty()) {
     for (size_t i = 0; i < values.size(); ++i) {
-      std::printf("%s %s =%c%s\n", names[i].c_str(), values[i].TypeString().c_str(),
+      std::printf("%s %s =%c%s\n", Printable(names[i]).c_str(), values[i].TypeString().c_str(),
                   values[i].shape().rank() > 1 ? '\n' : ' ',
                   tools::FormatValues(values[i]).c_str());
     }
@@ -123,7 +125,8 @@ absl::Status Show(const std::vector<std::string>& names, const std::vector<Tenso
   for (size_t i = 0; i < values.size(); ++i) {
     const std::string path = folder + "/" + files[i];
     HT_RETURN_IF_ERROR(io::WriteNpy(path, values[i]));
-    std::printf("%s %s -> %s\n", names[i].c_str(), values[i].TypeString().c_str(), path.c_str());
+    std::printf("%s %s -> %s\n", Printable(names[i]).c_str(), values[i].TypeString().c_str(),
+                path.c_str());
   }
   return absl::OkStatus();
 }
@@ -134,7 +137,7 @@ void PrintScalars(int step, const std::vector<std::string>& names,
   std::printf("step %d:", step);
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i].num_elements() != 1) continue;
-    std::printf(" %s = %s", names[i].c_str(),
+    std::printf(" %s = %s", Printable(names[i]).c_str(),
                 tools::FormatValues(values[i].Reshape(Shape{})).c_str());
   }
   std::printf("\n");
@@ -159,7 +162,10 @@ std::string InFolder(const std::string& folder, const std::string& file) {
 absl::Status Prepare(const std::string& path, Session& session) {
   HT_RETURN_IF_ERROR(CheckOptions(session.device));
   std::error_code ignored;
-  const std::string folder = std::filesystem::is_directory(path, ignored) ? path : "";
+  std::string folder;
+  if (std::filesystem::is_directory(path, ignored)) {
+    HT_ASSIGN_OR_RETURN(folder, tools::FindDumpFolder(path));
+  }
   HT_ASSIGN_OR_RETURN(tools::Feeds feeds, tools::Feeds::Parse(absl::GetFlag(FLAGS_feed)));
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Graph> graph,
                       ir::ReadGraphFile(folder.empty() ? path : folder + "/00_input.txt"));
@@ -240,8 +246,8 @@ int Main(const std::vector<char*>& arguments) {
   if (status.ok() && !save.empty()) {
     status = tools::SaveVariables(save, session.store, session.run_count);
   }
-  if (!status.ok()) std::fprintf(stderr, "halftone_run: %s\n", Message(status).c_str());
-  return status.ok() && differs ? kDiffers : tools::ExitStatus(status);
+  if (!status.ok()) cli::PrintMessage("halftone_run", Message(status));
+  return status.ok() && differs ? kDiffers : cli::ExitStatus(status);
 }
 
 }  // namespace
@@ -255,8 +261,9 @@ int main(int argc, char** argv) {
       "runs a "
       "graph file");
   halftone::tools::JoinedFlags flags(argc, argv, {"feed", "fetch"});
-  return halftone::tools::WithinMemory("halftone_run", [&flags] {
-    return halftone::tools::FinishOutput(
-        "halftone_run", halftone::Main(absl::ParseCommandLine(flags.argc(), flags.argv())));
+  return halftone::cli::WithinMemory("halftone_run", [&flags] {
+    return halftone::cli::FinishOutput(
+        "halftone_run",
+        halftone::Main(halftone::cli::ParseCommandLine(flags.argc(), flags.argv())));
   });
 }

@@ -1,6 +1,7 @@
 #include "halftone/core/io/file_handle.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,18 @@
 #include "halftone/core/io/file.h"
 
 namespace halftone::io {
+namespace {
+
+// Whether `bytes` more exceed the size that this process may give a file. The system would not only
+// refuse them, but send SIGXFSZ, which by default ends the process.
+bool IsOverSizeLimit(int fd, size_t bytes) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  const off_t at = lseek(fd, 0, SEEK_CUR);  // -1 for what has no size
+  return at >= 0 && (bytes > limit.rlim_cur || static_cast<rlim_t>(at) > limit.rlim_cur - bytes);
+}
+
+}  // namespace
 
 absl::Status SystemError(const std::string& path, const char* what, int error) {
   if (error == ENOENT || error == ENOTDIR) return NotFound(path, ": no such file or directory");
@@ -55,6 +68,7 @@ absl::StatusOr<size_t> FileHandle::Read(void* data, size_t bytes) {
 }
 
 absl::Status FileHandle::Write(const void* data, size_t bytes) {
+  if (IsOverSizeLimit(fd_, bytes)) return SystemError(path_, "write", EFBIG);
   size_t done = 0;
   while (done < bytes) {
     const ssize_t n = write(fd_, static_cast<const char*>(data) + done, bytes - done);

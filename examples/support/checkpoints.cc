@@ -49,6 +49,7 @@ absl::Status Checkpoints::CheckNew() const {
 absl::StatusOr<Cursor> Checkpoints::Start(nn::Graph& graph, bool resume) {
   if (resume && path_.empty()) return InvalidArgument("--resume: expected --checkpoint too");
   if (path_.empty()) return Cursor();
+  HT_ASSIGN_OR_RETURN(lock_, io::FileLock::Acquire(path_));
   // A path that cannot be written is an error now, not after an epoch.
   HT_RETURN_IF_ERROR(io::FileReplacement::Begin(path_).status());
   if (resume) return Resume(graph);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "halftone/core/io/file_lock.h"
 #include "halftone/graph/nn/graph.h"
 
 namespace halftone::example {
@@ -23,9 +24,10 @@ class Checkpoints {
       : path_(std::move(path)), every_(every), run_(std::move(run)) {}
 
   // Where to start. With `resume`: the last complete checkpoint goes into `graph`; without any the
-  // run starts at the beginning. Says on standard error what it did. Errors: AlreadyExists (not
-  // `resume`, and a checkpoint would be overwritten); of ReadLatestCheckpoint and load_state_dict;
-  // InvalidArgument (the checkpoint is of another run).
+  // run starts at the beginning. Says on standard error what it did. From here on no other run can
+  // use the same path. Errors: AlreadyExists (not `resume`, and a checkpoint would be overwritten);
+  // FailedPrecondition (another run uses the path now); of ReadLatestCheckpoint and
+  // load_state_dict; InvalidArgument (the checkpoint is of another run).
   absl::StatusOr<Cursor> Start(nn::Graph& graph, bool resume);
   // `next`: what follows.
   absl::Status AfterStep(nn::Graph& graph, const Cursor& next);
@@ -41,6 +43,7 @@ class Checkpoints {
   int64_t every_, steps_ = 0;
   std::optional<Cursor> saved_;  // where the checkpoint stands
   std::string run_;
+  io::FileLock lock_;
 };
 
 }  // namespace halftone::example

@@ -1,17 +1,34 @@
 #include "halftone/examples/support/progress.h"
 
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace halftone::example {
+namespace {
+
+// Columns of a terminal that can redraw a line; 0: standard error is none.
+int TerminalWidth() {
+  const char* kind = std::getenv("TERM");
+  if (isatty(STDERR_FILENO) == 0 || kind == nullptr || std::string(kind) == "dumb") return 0;
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+constexpr int kBarWidth = 30;
+constexpr int kLineWidth = 76;  // of the bar and its text: a line that wraps cannot be redrawn
+
+}  // namespace
 
 Progress::Progress(int epochs, int64_t steps_per_epoch)
     : epochs_(epochs),
       steps_per_epoch_(steps_per_epoch),
-      terminal_(isatty(STDERR_FILENO) != 0),
+      redraws_(TerminalWidth() >= kLineWidth),
       last_(Clock::now()) {}
 
 void Progress::ClearBar() {
@@ -30,14 +47,13 @@ void Progress::Step(int epoch, int64_t images, double loss) {
   ++epoch_step_;
   loss_sum_ += loss;
   const double mean_loss = loss_sum_ / static_cast<double>(epoch_step_);
-  if (terminal_ && (epoch_step_ % 5 == 0 || epoch_step_ == steps_per_epoch_)) {
-    constexpr int kWidth = 30;
-    const int filled = static_cast<int>(kWidth * epoch_step_ / steps_per_epoch_);
+  if (redraws_ && (epoch_step_ % 5 == 0 || epoch_step_ == steps_per_epoch_)) {
+    const int filled = static_cast<int>(kBarWidth * epoch_step_ / steps_per_epoch_);
     std::fprintf(stderr, "\repoch %d/%d [%s%s] loss %.4f  %.0f images/s\x1b[K", epoch + 1, epochs_,
-                 std::string(filled, '#').c_str(), std::string(kWidth - filled, '.').c_str(),
+                 std::string(filled, '#').c_str(), std::string(kBarWidth - filled, '.').c_str(),
                  mean_loss, images_per_second());
     bar_shown_ = true;
-  } else if (!terminal_ && epoch_step_ % 100 == 0) {
+  } else if (!redraws_ && epoch_step_ % 100 == 0) {
     std::fprintf(stderr, "epoch %d/%d step %lld/%lld loss %.4f\n", epoch + 1, epochs_,
                  static_cast<long long>(epoch_step_), static_cast<long long>(steps_per_epoch_),
                  mean_loss);

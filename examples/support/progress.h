@@ -1,5 +1,6 @@
-// Progress of a training run: a bar that redraws itself on a terminal, plain lines elsewhere.
-// Everything goes to standard error, so that standard output holds results only.
+// Progress of a training run: a bar that redraws itself on a terminal that can do that and is wide
+// enough, plain lines elsewhere. Everything goes to standard error, so that standard output
+// holds results only.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,7 @@ class Progress {
   void ClearBar();
   int epochs_;
   int64_t steps_per_epoch_;
-  bool terminal_;
+  bool redraws_;
   bool bar_shown_ = false;
   int64_t steps_ = 0, timed_images_ = 0;
   double timed_seconds_ = 0, loss_sum_ = 0;

@@ -125,6 +125,12 @@ class Verifier {
       return CheckVariable(node);
     } else if (op == "commit") {
       return CheckCommit(node);
+    } else if (op == "amp") {
+      // The policy of a graph; which of two would hold?
+      if (amp_marker_ != nullptr) {
+        return Internal(node.Label(), ": a second amp marker, beside ", amp_marker_->Label());
+      }
+      amp_marker_ = &node;
     }
     return absl::OkStatus();
   }
@@ -187,6 +193,7 @@ class Verifier {
 
   const Graph& graph_;
   std::unordered_set<const Node*> seen_;
+  const Node* amp_marker_ = nullptr;
   std::unordered_set<int64_t> ids_;
   std::set<std::string> input_names_, variable_names_, committed_;
 };

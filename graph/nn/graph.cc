@@ -122,16 +122,18 @@ uint64_t Graph::run_count() const {
   return impl_->run_count;
 }
 
-std::string TextOf(const ir::Graph& graph) {
+std::string TextOf(const ir::Graph& graph, bool scopes) {
   ir::TextOptions options;
+  options.scopes = scopes;
   options.constant_files = true;
   return ir::Print(graph, options);
 }
 
 std::string Graph::traced_text() const {
+  const runtime::StateLock lock = Lock();
   if (impl_->cache.empty()) return "";
   const CompiledStep& step = *impl_->cache[0];
-  const std::string text = TextOf(*step.traced);
+  const std::string text = TextOf(*step.traced, true);
   return step.modes_remark.empty() ? text : Concat(text, "// ", step.modes_remark, "\n");
 }
 
@@ -185,6 +187,7 @@ size_t Graph::arena_bytes() const {
 
 const std::string& Graph::name() const { return impl_->name; }
 const absl::Status& Graph::status() const { return impl_->status; }
+absl::Status Graph::TakeStatus() { return std::exchange(impl_->status, absl::OkStatus()); }
 
 absl::Status Graph::Impl::CheckInputs(absl::Span<const Tensor> in) const {
   for (size_t i = 0; i < in.size(); ++i) {

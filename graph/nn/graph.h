@@ -162,8 +162,8 @@ class Graph {
   // change nothing of a later training step.
   uint64_t run_count() const;
 
-  // Text of the step as build() described it and after all passes, for the signature called or
-  // compiled last; empty before. Constants over 1,024 elements are not in it, only the names of
+  // Text of the step as build() described it, with the module of each node, and after all passes,
+  // for the signature called or compiled last; empty before. Constants over 1,024 elements are not in it, only the names of
   // the files to which config.dump_dir writes them. The first ends with a comment that names the
   // modules that evaluate in a training step.
   std::string traced_text() const;
@@ -215,6 +215,9 @@ class Graph {
   ScalerHandle set_grad_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
   // A further scaler, to be named where it is used.
   ScalerHandle add_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
+  // The first mistake of the calls above, forgotten from now on. For languages that raise a mistake
+  // at once: the call that made it has changed nothing else.
+  absl::Status TakeStatus();
 
  private:
   friend class GroupHandle;

@@ -1,7 +1,8 @@
 #include "halftone/passes/amp/policy.h"
 
-#include <fstream>
 #include <sstream>
+
+#include "halftone/core/io/file.h"
 
 namespace halftone::amp {
 namespace {
@@ -96,11 +97,10 @@ absl::StatusOr<Policy> Policy::Parse(const std::string& text) {
 }
 
 absl::StatusOr<Policy> Policy::ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return NotFound(path, ": cannot be read");
-  std::stringstream text;
-  text << file.rdbuf();
-  absl::StatusOr<Policy> policy = Parse(text.str());
+  // Longer than any list of rules, short enough to be harmless.
+  constexpr int64_t kMaxBytes = int64_t{1} << 20;
+  HT_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path, kMaxBytes));
+  absl::StatusOr<Policy> policy = Parse(text);
   if (!policy.ok()) return Annotate(policy.status(), path + ": ");
   return policy;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "halftone/core/printable.h"
 #include "halftone/passes/amp/amp_graph.h"
 #include "halftone/passes/amp/island_cost.h"
 
@@ -43,22 +44,6 @@ std::string Bytes(int64_t bytes) {
     out << static_cast<double>(bytes) / (1024 * 1024) << " MiB";
   }
   return out.str();
-}
-
-std::string Quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      const char* digits = "0123456789abcdef";
-      out += Concat("\\u00", digits[c >> 4], digits[c & 15]);
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
 }
 
 }  // namespace
@@ -105,10 +90,10 @@ std::string ToText(const AmpReport& report) {
   std::vector<std::vector<std::string>> table = {
       {"node", "dtype", "class", "saved", "casts", "why"}};
   for (const AmpReportRow& row : report.rows) {
-    table.push_back({row.node, Name(row.dtype), Name(row.amp_class),
+    table.push_back({Printable(row.node), Name(row.dtype), Name(row.amp_class),
                      row.bytes_saved == 0 ? "-" : Bytes(row.bytes_saved),
                      row.casts == 0 ? "-" : Concat(row.casts, " (", Bytes(row.cast_bytes), ")"),
-                     row.why});
+                     Printable(row.why)});
   }
   std::vector<size_t> widths(table[0].size());
   for (const auto& row : table) {
@@ -122,22 +107,6 @@ std::string ToText(const AmpReport& report) {
     out += row.back() + "\n";
   }
   return out + Summary(report) + "\n";
-}
-
-std::string ToJson(const AmpReport& report) {
-  std::string out = "{\"rows\": [";
-  for (size_t i = 0; i < report.rows.size(); ++i) {
-    const AmpReportRow& row = report.rows[i];
-    out += Concat(i == 0 ? "\n" : ",\n", "  {\"node\": ", Quoted(row.node),
-                  ", \"op\": ", Quoted(row.op), ", \"dtype\": ", Quoted(Name(row.dtype)),
-                  ", \"class\": ", Quoted(Name(row.amp_class)), ", \"why\": ", Quoted(row.why),
-                  ", \"bytes_saved\": ", row.bytes_saved, ", \"casts\": ", row.casts,
-                  ", \"cast_bytes\": ", row.cast_bytes, "}");
-  }
-  return out + Concat("],\n \"low_nodes\": ", report.low_nodes,
-                      ", \"f32_nodes\": ", report.f32_nodes, ", \"casts\": ", report.casts,
-                      ", \"bytes_saved\": ", report.bytes_saved,
-                      ", \"cast_bytes\": ", report.cast_bytes, "}\n");
 }
 
 }  // namespace halftone::passes

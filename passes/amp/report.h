@@ -33,9 +33,6 @@ AmpReport MakeAmpReport(const ir::Graph& graph);
 
 // Columns: node, dtype, class, saved, casts, why; then the summary line.
 std::string ToText(const AmpReport& report);
-// {"rows": [{"node": ..., "op", "dtype", "class", "why", "bytes_saved", "casts", "cast_bytes"}],
-//  "low_nodes", "f32_nodes", "casts", "bytes_saved", "cast_bytes"}
-std::string ToJson(const AmpReport& report);
 // "12 of 17 nodes in 16 bit, 5 casts move 3.2 KiB, 1.2 MiB saved".
 std::string Summary(const AmpReport& report);
 

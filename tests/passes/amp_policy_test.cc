@@ -1,6 +1,7 @@
 // amp::Policy: file form, precedence, and entries that match nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -9,6 +10,7 @@
 #include "halftone/passes/amp/policy.h"
 #include "halftone/passes/amp/policy_match.h"
 #include "halftone/tests/passes/amp_test_util.h"
+#include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
 namespace {
@@ -60,6 +62,17 @@ TEST(AmpPolicy, ReadsFiles) {
   std::ofstream(path) << "deny\n";
   EXPECT_EQ(Message(Policy::ReadFile(path).status()), path + ": line 1: \"deny\" has no value");
   EXPECT_EQ(Policy::ReadFile(path + ".absent").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(AmpPolicy, OnlyFilesAreRead) {
+  const testing::TempDir dir;
+  EXPECT_EQ(Message(Policy::ReadFile(dir.path()).status()), dir.path() + ": is not a regular file");
+  ASSERT_EQ(mkfifo(dir.Path("pipe").c_str(), 0600), 0);  // nobody will ever write into it
+  EXPECT_EQ(Message(Policy::ReadFile(dir.Path("pipe")).status()),
+            dir.Path("pipe") + ": is not a regular file");
+  const std::string large = dir.Write("large", std::string((1 << 20) + 1, '#'));
+  EXPECT_EQ(Message(Policy::ReadFile(large).status()),
+            large + ": has 1048577 bytes; expected at most 1048576");
 }
 
 TEST(AmpPolicy, MarkerKeepsEverything) {

@@ -25,11 +25,12 @@ ChildProcess::ChildProcess(const std::string& program, const std::vector<std::st
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   dup2(out, STDOUT_FILENO);
   dup2(out, STDERR_FILENO);
+  setenv("HALFTONE_NOTES", "0", 1);  // on standard error
   if (max_file_bytes > 0) {
     const auto limit = static_cast<rlim_t>(max_file_bytes);
     const rlimit limits = {limit, limit};
     setrlimit(RLIMIT_FSIZE, &limits);
-    std::signal(SIGXFSZ, SIG_IGN);  // stays ignored after exec: write() fails instead
+    std::signal(SIGXFSZ, SIG_DFL);  // as in a user's shell: ignored, it would stay so after exec
   }
   execv(path.c_str(), argv.data());
   _exit(127);

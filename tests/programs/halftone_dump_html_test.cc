@@ -128,13 +128,13 @@ TEST_F(HalftoneDumpHtml, NamesStayText) {
 }
 
 TEST_F(HalftoneDumpHtml, RefusesAGraphWhoseDecisionsFail) {
-  const Result run =
-      Start("tools/halftone_dump", folder_.Write("bad.txt",
-                                                 "graph @bad(%x: f32[2]) {\n"
-                                                 "  amp() {deny=[\"head/*\"], dtype=bf16}\n"
-                                                 "  return %x\n"
-                                                 "}\n") +
-                                       " --format=html");
+  const Result run = Start("tools/halftone_dump",
+                           folder_.Write("bad.txt",
+                                         "graph @bad(%x: f32[2]) {\n"
+                                         "  amp() {deny=[\"reshape[color=1]\"], dtype=bf16}\n"
+                                         "  return %x\n"
+                                         "}\n") +
+                               " --format=html");
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("pass insert-amp-casts: "));
   EXPECT_EQ(run.out, "");

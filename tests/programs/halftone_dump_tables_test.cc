@@ -185,6 +185,38 @@ TEST_F(HalftoneDumpTables, LargeNumbersGetUnits) {
   EXPECT_THAT(run.out, HasSubstr("8.59 G  100.0 %  16.0 GiB  100.0 %"));
 }
 
+// Names from files, with an escape sequence that clears a terminal and a byte that is not UTF-8.
+constexpr char kHostileNames[] =
+    "graph @g(%x: f32[8,4], %v: f32[4,2]) {\n"
+    "  %m = matmul(%x, %v) @\"a\\x1b[2J\\xff\"\n"
+    "  %w = variable \"w\\x1b\" : f32[8,2]\n"
+    "  %s = add(%m, %w)\n"
+    "  amp() {dtype=bf16}\n"
+    "  return %s\n"
+    "}\n";
+
+TEST_F(HalftoneDumpTables, F71NoNameReachesTheTerminal) {
+  for (const char* form :
+       {"--cost", "--memory", "--amp", "--format=dot", "--format=text", "--cost --format=json",
+        "--memory --format=json", "--amp --format=json", "--format=json", "--format=html"}) {
+    const Result run = Dump(kHostileNames, form);
+    EXPECT_EQ(run.status, 0) << form << run.err;
+    EXPECT_THAT(run.out, Not(HasSubstr("\x1b"))) << form;
+    if (std::string(form).find("json") == std::string::npos) continue;
+    EXPECT_THAT(run.out, Not(HasSubstr("\xff"))) << form << ": JSON is UTF-8";
+  }
+  EXPECT_THAT(Dump(kHostileNames, "--cost").out, HasSubstr("a\\x1b[2J"));
+  EXPECT_THAT(Dump(kHostileNames, "--amp").out, HasSubstr("a\\x1b[2J"));
+  const Result twice = Dump(
+      "graph @g() {\n"
+      "  %a = variable \"w\\x1b[2J\" : f32[]\n"
+      "  %b = variable \"w\\x1b[2J\" : f32[]\n"
+      "}\n",
+      "");
+  EXPECT_EQ(twice.status, 1);
+  EXPECT_THAT(twice.err, Not(HasSubstr("\x1b")));
+}
+
 TEST_F(HalftoneDumpTables, RefusesWrongOptions) {
   const Result two = Dump(kCost, "--cost --memory");
   EXPECT_EQ(two.status, 2);

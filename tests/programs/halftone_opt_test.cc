@@ -175,6 +175,22 @@ TEST_F(HalftoneOpt, ReportsFilesAndPassesThatFail) {
   EXPECT_THAT(failed.err, HasSubstr("insert-amp-casts"));  // it ran
 }
 
+TEST_F(HalftoneOpt, F70OnePolicyAGraph) {
+  const std::string graph = dir_.Write("two.txt",
+                                       "graph @two(%x: f32[4,4]) {\n"
+                                       "  %m = matmul(%x, %x)\n"
+                                       "  amp() {dtype=bf16}\n"
+                                       "  amp() {dtype=f16}\n"
+                                       "  return %m\n"
+                                       "}\n");
+  for (const char* program : {"tools/halftone_opt", "tools/halftone_run", "tools/halftone_dump"}) {
+    const bool is_opt = program == std::string("tools/halftone_opt");
+    const Result run = Start(program, graph + (is_opt ? " --pipeline" : ""));
+    EXPECT_NE(run.status, 0) << program;
+    EXPECT_THAT(run.err, HasSubstr("a second amp marker, beside amp(")) << program;
+  }
+}
+
 // A chain of sums of 16 MiB each: 64 MiB are folded (kMaxFoldedBytes), however often the pass runs;
 // the rest is left to the run.
 TEST(HalftoneOptBounds, AShortFileFoldsIntoNoGigabytes) {

@@ -229,7 +229,7 @@ TEST_F(HalftoneRun, RefusesWrongOptions) {
   EXPECT_EQ(Error(2, ok + " --device=abacus"),
             "--device=abacus: expected cpu, reference, cuda or cuda:N\n");
   EXPECT_EQ(Error(2, ok + " --steps 0"), "--steps: expected 1 or more\n");
-  EXPECT_EQ(Error(2, ok + " --threads=-1"), "--threads: expected 0 or more\n");
+  EXPECT_EQ(Error(2, ok + " --threads=-1"), "--threads: got -1, expected 0..1024\n");
   EXPECT_EQ(Error(2, ok + " --tolerance=nan"), "--tolerance: expected 0 or more\n");
   EXPECT_EQ(Error(2, ok + " --compare=cuda"), "--compare=cuda: expected reference\n");
   EXPECT_EQ(Error(2, ok + " --compare=reference --device=reference"),

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ProcessF07, TwoPluginsThatEachContainTheLibrary) {
+TEST(Process, F07TwoPluginsThatEachContainTheLibrary) {
   const TempDir dir;
   const Result run = Start("tests/plugin_host", dir.Path("state") + " " + HALFTONE_PLUGINS);
   EXPECT_EQ(run.status, 0) << run.output;
@@ -46,8 +46,10 @@ INSTANTIATE_TEST_SUITE_P(All, ProcessEndsF08,
 
 class ProcessLimits : public ::testing::Test {
  protected:
-  void SetUp() override { std::ofstream(Step()) << kTrainingStep; }
-  std::string Step() const { return dir_.Path("step.txt"); }
+  // Arguments of halftone_run.
+  std::string Step() const {
+    return dir_.Write("step.txt", kTrainingStep) + " --feed x=ones --feed t=zeros";
+  }
   const TempDir dir_;
 };
 
@@ -72,10 +74,16 @@ TEST_F(ProcessLimits, F57MoreThreadsThanCpusAreNoted) {
 // Whatever the limit cuts off, the program ends with one line. From less than its libraries need to
 // start (the loader's words, status 127) to enough.
 TEST_F(ProcessLimits, F58AnyLimitOfMemoryIsALineOfErrorOrASuccess) {
+  // A product in f32, for which the library writes code wherever the test runs.
+  const std::string step = dir_.Write("product.txt",
+                                      "graph @product(%x: f32[8,4]) {\n"
+                                      "  %y = matmul(%x, %x) {transpose_b=true}\n"
+                                      "  return %y\n"
+                                      "}\n") +
+                           " --feed x=ones --threads=1";
   int failed = 0, ran = 0;
   for (int mib = 40; mib <= 400; mib += 20) {
-    const Result run =
-        Start("tools/halftone_run", Step() + " --threads=1", Concat("ulimit -v ", mib * 1024, ";"));
+    const Result run = Start("tools/halftone_run", step, Concat("ulimit -v ", mib * 1024, ";"));
     if (run.status == 127) continue;
     if (run.status == 0) {
       ++ran;

@@ -86,6 +86,22 @@ TEST(FashionMnist, RefusesWrongOptions) {
   EXPECT_EQ(Start("examples/fashion_mnist", "--batch=0").status, 2);
 }
 
+TEST(Programs, WrongFlagsEndThemWithStatus2) {
+  for (const char* program : {"tools/halftone_dump", "tools/halftone_opt", "tools/halftone_run",
+                              "examples/fashion_mnist", "benchmarks/train_step"}) {
+    Result run = Start(program, "--no_such_flag");
+    EXPECT_EQ(run.status, 2) << program;
+    EXPECT_TRUE(Has(run, "no_such_flag")) << run.output;
+    EXPECT_EQ(Start(program, "--help").status, 0) << program;
+  }
+  Result run = Start("examples/fashion_mnist", "--batch=many");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_TRUE(Has(run, "many")) << run.output;
+  run = Start("examples/fashion_mnist", "stray");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err, "fashion_mnist: stray: expected flags only\n");
+}
+
 TEST(FashionMnist, NamesTheFileThatIsMissing) {
   const Result run = Start("examples/fashion_mnist", "--data=/nowhere");
   EXPECT_EQ(run.status, 1);
@@ -100,7 +116,7 @@ TEST(TrainStep, RefusesWrongOptions) {
   };
   EXPECT_EQ(error("--workload=nothing"),
             "train_step: --workload is \"nothing\"; expected mlp, fashion_cnn or bert_base\n");
-  EXPECT_EQ(error("--bare --workload=bert_base"),
+  EXPECT_EQ(error("--workload=bert_base --bare"),
             "train_step: --bare: expected mlp or fashion_cnn\n");
   EXPECT_EQ(error("--amp=f8"), "train_step: --amp is \"f8\"; expected off, bf16 or f16\n");
   for (const char* options : {"--threads=0", "--rounds=0", "--blocks=0", "--steps=-1"}) {

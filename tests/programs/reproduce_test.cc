@@ -106,6 +106,8 @@ TEST_F(Reproduce, AFolderStandsForItsFiles) {
   const std::string folder = dir_.Path("model_0");
   const auto traced = ir::ReadGraphFile(folder + "/00_input.txt");
   ASSERT_TRUE(traced.ok()) << traced.status();
+  // So does the only folder in a folder.
+  EXPECT_EQ(Start("tools/halftone_run", dir_.path()).status, 0);
   const std::string name = (*traced)->outputs()[0].value.node->name();
   const auto value = [&](const std::string& options) {
     const Result run = Start("tools/halftone_run", Concat(folder, " --out ", dir_.Path("out"),

@@ -10,9 +10,11 @@
 #include <map>
 #include <thread>
 
+#include "halftone/core/io/file_lock.h"
 #include "halftone/core/philox.h"
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/tests/programs/child_process.h"
+#include "halftone/tests/programs/start.h"
 #include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
@@ -243,7 +245,7 @@ TEST_F(Resume, WithAnotherPrecision) {
   }
 }
 
-TEST_F(Resume, AFullDiskLosesNothing) {
+TEST_F(Resume, F59AFullDiskLosesNothing) {
   const std::string expected = EndOfUninterruptedRun();
   ASSERT_EQ(Run({"--epochs=1"}), 0) << output();
   const std::string before = Bytes(path_);
@@ -254,6 +256,7 @@ TEST_F(Resume, AFullDiskLosesNothing) {
                    "go on with --resume\n"));
   EXPECT_TRUE(Bytes(path_) == before);
   EXPECT_FALSE(fs::exists(path_ + ".writing"));
+  EXPECT_FALSE(fs::exists(path_ + ".lock"));
   // With space again it goes on.
   EXPECT_EQ(Run({"--resume"}), 0) << output();
   EXPECT_TRUE(Bytes(path_) == expected);
@@ -265,10 +268,33 @@ TEST_F(Resume, F58SaysThatNothingIsSaved) {
                              "nothing of this run is saved, its steps are lost\n"));
 }
 
+TEST_F(Resume, TwoRunsDoNotShareACheckpoint) {
+  const auto lock = io::FileLock::Acquire(path_);  // as the first run does
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  for (const char* resume : {"--resume", "--noresume"}) {
+    EXPECT_EQ(Run({resume}), 1);
+    EXPECT_THAT(output(), HasSubstr(Concat(path_, ": process ", getpid(), " works on it")));
+    EXPECT_FALSE(fs::exists(path_));
+  }
+}
+
+// What a program prints is its result: where that is lost, it has failed.
+TEST_F(Resume, F60LostOutputIsAFailure) {
+  std::string arguments;
+  for (const std::string& argument : Arguments({})) arguments += argument + " ";
+  Result run = Start("examples/fashion_mnist", arguments + ">/dev/full");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("fashion_mnist: cannot write standard output: No space left"));
+  EXPECT_TRUE(fs::exists(path_)) << "the checkpoint is there all the same";
+  run = Start("examples/fashion_mnist", arguments + "--resume >&-");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("fashion_mnist: cannot write standard output: Bad file"));
+}
+
 TEST_F(Resume, AFolderThatCannotBeWritten) {
   const std::string path = dir_.Path("data/train-images-idx3-ubyte/c");
   EXPECT_EQ(Run({"--checkpoint=" + path}), 1);
-  EXPECT_EQ(output(), "fashion_mnist: " + path + ".writing: no such file or directory\n");
+  EXPECT_EQ(output(), "fashion_mnist: " + path + ".lock: no such file or directory\n");
 }
 
 }  // namespace

@@ -266,3 +266,14 @@ def test_version_and_threads() -> None:
     halftone.set_num_threads(1)
     assert halftone.num_threads() == 1
     halftone.set_num_threads(before)
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    names = ["w\udcff", "w\udcfe", "w\u00fc"]  # bytes ff and fe as Python writes them, and a letter
+    state = {name: np.array(i, np.float32) for i, name in enumerate(names)}
+    path = str(tmp_path / "c")
+    halftone.write_checkpoint(path, state)
+    read, _ = halftone.read_checkpoint(path)
+    assert {name: float(value) for name, value in read.items()} == dict(zip(names, range(3)))
+    halftone.write_checkpoint(path, read)  # and back
+    assert halftone.read_checkpoint(path)[0].keys() == state.keys()

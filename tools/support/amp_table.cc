@@ -6,6 +6,7 @@
 #include "halftone/passes/pass_manager.h"
 #include "halftone/passes/rewrite.h"
 #include "halftone/passes/trim_amp_islands.h"
+#include "halftone/tools/support/json_text.h"
 
 namespace halftone::tools {
 
@@ -21,6 +22,26 @@ absl::StatusOr<passes::AmpReport> DecideAmp(const ir::Graph& graph, const ir::Ta
   context.target = &target;
   HT_RETURN_IF_ERROR(manager.Run(*decided, context));
   return passes::MakeAmpReport(*decided);
+}
+
+std::string ToJson(const passes::AmpReport& report) {
+  Json rows = Json::array();
+  for (const passes::AmpReportRow& row : report.rows) {
+    rows.push_back({{"node", row.node},
+                    {"op", row.op},
+                    {"dtype", Name(row.dtype)},
+                    {"class", Name(row.amp_class)},
+                    {"why", row.why},
+                    {"bytes_saved", row.bytes_saved},
+                    {"casts", row.casts},
+                    {"cast_bytes", row.cast_bytes}});
+  }
+  return Dump({{"rows", rows},
+               {"low_nodes", report.low_nodes},
+               {"f32_nodes", report.f32_nodes},
+               {"casts", report.casts},
+               {"bytes_saved", report.bytes_saved},
+               {"cast_bytes", report.cast_bytes}});
 }
 
 }  // namespace halftone::tools

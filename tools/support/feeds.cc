@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <set>
 
+#include "halftone/cli/exit_status.h"
 #include "halftone/core/io/npy.h"
 #include "halftone/core/philox.h"
 #include "halftone/graph/ir/number_text.h"
-#include "halftone/tools/support/exit_status.h"
 
 namespace halftone::tools {
 namespace {
@@ -27,13 +27,13 @@ absl::StatusOr<Generator> ParseGenerator(const std::string& text) {
   const bool numbered = colon != std::string::npos;
   if (numbered) {
     const auto number = ir::ParseInt(text.substr(colon + 1));
-    if (!number.ok() || *number < 0) return WrongOption("expected ", kSources);
+    if (!number.ok() || *number < 0) return cli::WrongOption("expected ", kSources);
     generator.number = *number;
   }
   const std::string& word = generator.word;
   const bool known = numbered ? word == "normal" || (word == "arange" && generator.number > 0)
                               : word == "zeros" || word == "ones" || word == "arange";
-  if (!known) return WrongOption("expected ", kSources);
+  if (!known) return cli::WrongOption("expected ", kSources);
   return generator;
 }
 
@@ -41,7 +41,7 @@ absl::StatusOr<Tensor> Generate(const Generator& generator, const ir::ValueType&
   HT_ASSIGN_OR_RETURN(Tensor value, Tensor::Allocate(type.dtype, type.shape));
   if (generator.word == "normal") {
     if (!IsFloat(type.dtype)) {
-      return WrongOption("normal has no values for ", type, "; expected a float input");
+      return cli::WrongOption("normal has no values for ", type, "; expected a float input");
     }
     PhiloxStream random(static_cast<uint64_t>(generator.number));
     for (int64_t i = 0; i < value.num_elements(); ++i) {
@@ -66,14 +66,14 @@ absl::StatusOr<Feeds> Feeds::Parse(const std::vector<std::string>& items) {
   for (const std::string& item : items) {
     const size_t equals = item.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      return WrongOption("--feed ", item, ": expected INPUT=", kSources);
+      return cli::WrongOption("--feed ", item, ": expected INPUT=", kSources);
     }
     const std::string input = item.substr(0, equals), source = item.substr(equals + 1);
     if (!IsFile(source)) {
       HT_RETURN_IF_ERROR(Annotate(ParseGenerator(source).status(), "--feed " + item + ": "));
     }
     if (!feeds.sources_.emplace(input, Source{source, {}}).second) {
-      return WrongOption("--feed ", input, ": given twice");
+      return cli::WrongOption("--feed ", input, ": given twice");
     }
   }
   return feeds;
@@ -113,8 +113,8 @@ absl::StatusOr<std::vector<Tensor>> Feeds::MakeTensors(const ir::Graph& graph) c
     inputs += Concat(inputs.empty() ? "" : ", ", name);
     const auto source = Find(*node);
     if (source == sources_.end()) {
-      return WrongOption("input ", name, " ", type, " has no feed; expected --feed ", name, "=",
-                         kSources);
+      return cli::WrongOption("input ", name, " ", type, " has no feed; expected --feed ", name,
+                              "=", kSources);
     }
     used.insert(source->first);
     if (!IsFile(source->second.text)) {
@@ -126,15 +126,15 @@ absl::StatusOr<std::vector<Tensor>> Feeds::MakeTensors(const ir::Graph& graph) c
     }
     const Tensor& value = source->second.value;
     if (value.dtype() != type.dtype || value.shape() != type.shape) {
-      return WrongOption("--feed ", name, ": ", source->second.text, " is ", value.TypeString(),
-                         "; expected ", type);
+      return cli::WrongOption("--feed ", name, ": ", source->second.text, " is ",
+                              value.TypeString(), "; expected ", type);
     }
     tensors.push_back(value);
   }
   for (const auto& [input, source] : sources_) {
     if (!used.contains(input)) {
-      return WrongOption("--feed ", input, ": the graph has no such input; ",
-                         inputs.empty() ? "it has none" : "expected " + inputs);
+      return cli::WrongOption("--feed ", input, ": the graph has no such input; ",
+                              inputs.empty() ? "it has none" : "expected " + inputs);
     }
   }
   return tensors;

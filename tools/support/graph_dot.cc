@@ -4,18 +4,19 @@
 #include <sstream>
 #include <vector>
 
+#include "halftone/core/printable.h"
 #include "halftone/tools/support/node_look.h"
 
 namespace halftone::tools {
 namespace {
 
 // A double-quoted Graphviz string. Source: https://graphviz.org/doc/info/lang.html: only `"` ends
-// it; a backslash starts an escape.
+// it; a backslash starts an escape. Control bytes would reach whoever looks at the text.
 std::string Quote(const std::string& text) {
   std::string quoted = "\"";
-  for (char c : text) {
+  for (char c : Printable(text)) {
     if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c == '\n' ? ' ' : c;
+    quoted += c;
   }
   return quoted + "\"";
 }

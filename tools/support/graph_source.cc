@@ -53,15 +53,8 @@ std::string Names(const std::vector<fs::path>& paths) {
 
 absl::StatusOr<std::unique_ptr<ir::Graph>> LoadFromFolder(const std::string& path,
                                                           const std::string& after) {
-  HT_ASSIGN_OR_RETURN(Folder folder, List(path));
-  if (folder.dumps.empty() && folder.folders.size() == 1) {
-    HT_ASSIGN_OR_RETURN(folder, List(fs::path(folder.folders[0])));
-  }
-  if (folder.dumps.empty()) {
-    return NotFound(path, ": no file such as 00_input.txt, as --dump or HALFTONE_DUMP write them; ",
-                    folder.folders.empty() ? "no folder in it either"
-                                           : "it has the folders " + Names(folder.folders));
-  }
+  HT_ASSIGN_OR_RETURN(const std::string dump_folder, FindDumpFolder(path));
+  HT_ASSIGN_OR_RETURN(const Folder folder, List(dump_folder));
   const auto found =
       std::find_if(folder.dumps.rbegin(), folder.dumps.rend(), [&](const fs::path& file) {
         return after.empty() || PassOf(file) == after || file.stem() == after;
@@ -75,6 +68,18 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> LoadFromFolder(const std::string& pat
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FindDumpFolder(const std::string& path) {
+  HT_ASSIGN_OR_RETURN(const Folder folder, List(path));
+  if (!folder.dumps.empty()) return path;
+  if (folder.folders.size() == 1) {
+    HT_ASSIGN_OR_RETURN(const Folder only, List(folder.folders[0]));
+    if (!only.dumps.empty()) return folder.folders[0].string();
+  }
+  return NotFound(path, ": no file such as 00_input.txt, as --dump or HALFTONE_DUMP write them; ",
+                  folder.folders.empty() ? "no folder in it either"
+                                         : "it has the folders " + Names(folder.folders));
+}
 
 absl::Status CheckAfter(const std::string& path, const std::string& after) {
   std::error_code ignored;

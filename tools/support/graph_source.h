@@ -23,6 +23,10 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> LoadGraph(const std::string& path,
                                                      const std::string& after,
                                                      const ir::Target& target);
 
+// The folder with the files 00_input.txt, ... of one dump: `path` itself, or the only folder in it.
+// Errors: NotFound (neither; says what there is), FailedPrecondition (the system refuses).
+absl::StatusOr<std::string> FindDumpFolder(const std::string& path);
+
 // Whether LoadGraph knows `after`, before anything is read. Error: NotFound listing the passes.
 absl::Status CheckAfter(const std::string& path, const std::string& after);
 

@@ -3,12 +3,12 @@
 #include <cstring>
 #include <map>
 
+#include "halftone/cli/exit_status.h"
 #include "halftone/graph/ir/number_text.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/pipeline.h"
-#include "halftone/tools/support/exit_status.h"
 
 namespace halftone::tools {
 namespace {
@@ -74,7 +74,7 @@ absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
     if (FindValue(*fetched.lowered, name).valid()) continue;
     const ir::Value value = FindValue(*extended, name);
     if (!value.valid()) {
-      return WrongOption("--fetch: the graph has no output, node or variable \"", name, "\"");
+      return cli::WrongOption("--fetch: the graph has no output, node or variable \"", name, "\"");
     }
     kept.emplace(name, extended->outputs().size());
     extended->outputs().push_back({"", value});

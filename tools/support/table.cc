@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "halftone/core/printable.h"
+
 namespace halftone::tools {
 namespace {
 
@@ -21,7 +23,8 @@ std::string FormatTable(std::vector<std::vector<std::string>> rows) {
     right[c] = rows[0][c].starts_with('>');
     if (right[c]) rows[0][c].erase(0, 1);
   }
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = Printable(cell);
     for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
   }
   std::string table;

@@ -1,4 +1,4 @@
-#include "halftone/tools/support/exit_status.h"
+#include "halftone/cli/exit_status.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -6,8 +6,9 @@
 #include <new>
 
 #include "absl/strings/cord.h"
+#include "halftone/core/printable.h"
 
-namespace halftone::tools {
+namespace halftone::cli {
 namespace {
 
 constexpr char kPayload[] = "halftone/option";
@@ -33,6 +34,10 @@ int WithinMemory(const char* program, const std::function<int()>& body) {
   }
 }
 
+void PrintMessage(const char* prefix, const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", prefix, Printable(text, true).c_str());
+}
+
 int FinishOutput(const char* program, int status) {
   const bool failed_before = std::ferror(stdout) != 0;
   if (std::fflush(stdout) == 0 && !failed_before) return status;
@@ -40,4 +45,4 @@ int FinishOutput(const char* program, int status) {
   return status == 0 ? 1 : status;
 }
 
-}  // namespace halftone::tools
+}  // namespace halftone::cli
