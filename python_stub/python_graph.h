@@ -37,7 +37,6 @@ class PythonGraph : public nn::Graph {
   explicit PythonGraph(const std::string& name) : nn::Graph(name) {}
 
   // For the bindings; subclasses of nn::Graph call them in constructors.
-  using nn::Graph::TakeStatus;
   using nn::Graph::add_module;
   using nn::Graph::add_optimizer;
   using nn::Graph::add_parameter;
@@ -45,6 +44,7 @@ class PythonGraph : public nn::Graph {
   using nn::Graph::named_parameters;
   using nn::Graph::parameters;
   using nn::Graph::set_grad_scaler;
+  using nn::Graph::TakeStatus;
 
   // Calls the Python method. Never throws: see tracing.h.
   nn::Values build(const nn::Values& in) override;

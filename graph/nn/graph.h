@@ -163,9 +163,9 @@ class Graph {
   uint64_t run_count() const;
 
   // Text of the step as build() described it, with the module of each node, and after all passes,
-  // for the signature called or compiled last; empty before. Constants over 1,024 elements are not in it, only the names of
-  // the files to which config.dump_dir writes them. The first ends with a comment that names the
-  // modules that evaluate in a training step.
+  // for the signature called or compiled last; empty before. Constants over 1,024 elements are not
+  // in it, only the names of the files to which config.dump_dir writes them. The first ends with a
+  // comment that names the modules that evaluate in a training step.
   std::string traced_text() const;
   std::string compiled_text() const;
   const ir::Graph* compiled_graph() const;

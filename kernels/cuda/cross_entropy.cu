@@ -47,8 +47,7 @@ __device__ void StoreLine(const CrossEntropyShape& s, const Targets& targets, in
                           const T* x, int64_t step, const LineSums<V>& sums, V* losses,
                           double* line_losses, V* stats) {
   // log(exp(-inf - -inf)) where there is nothing but -inf.
-  const double log_sum =
-      sums.exp.max == -INFINITY ? static_cast<double>(NAN) : log(sums.exp.sum);
+  const double log_sum = sums.exp.max == -INFINITY ? static_cast<double>(NAN) : log(sums.exp.sum);
   const auto max = static_cast<double>(sums.exp.max);
   const int64_t target = targets(line);
   double loss = 0;

@@ -29,8 +29,8 @@ struct CrossEntropyShape {
 };
 
 // stats (of each line the largest logit; then of each the logarithm of the sum of exponentials
-// relative to it), loss and dloss: f32, or f64 for f64 logits. `counted` has how many targets count, as
-// LaunchIndexCheck gives it. A target out of range counts like an ignored one.
+// relative to it), loss and dloss: f32, or f64 for f64 logits. `counted` has how many targets
+// count, as LaunchIndexCheck gives it. A target out of range counts like an ignored one.
 struct CrossEntropyArrays {
   const void *logits, *targets;
   const int64_t* counted;

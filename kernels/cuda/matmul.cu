@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(kThreads) MatmulKernel(MatmulParams p, int64_t
           }
         }
       }
-      // Kahan, "Further remarks on reducing truncation errors", 1965: over slices the error does not
-      // grow with k.
+      // Kahan, "Further remarks on reducing truncation errors", 1965: over slices the error does
+      // not grow with k.
 #pragma unroll
       for (int i = 0; i < kPerThread; ++i) {
 #pragma unroll

@@ -140,8 +140,9 @@ TEST(GradScaler, BadDictionariesChangeNothing) {
   ExpectInvalid(load("growth_factor", 0.5), "GradScaler: growth_factor = 0.5; expected > 1");
   ExpectInvalid(load("scale", 0),
                 "GradScaler: scale = 0; expected a finite f32 > 0 whose inverse is finite");
-  ExpectInvalid(load("scale", 0x1p-140),  // kept in f32, exactly
-                "GradScaler: scale = 7.17465e-43; expected a finite f32 > 0 whose inverse is finite");
+  ExpectInvalid(
+      load("scale", 0x1p-140),  // kept in f32, exactly
+      "GradScaler: scale = 7.17465e-43; expected a finite f32 > 0 whose inverse is finite");
   ExpectInvalid(load("_growth_tracker", 1.5),
                 "GradScaler: state \"_growth_tracker\" = 1.5; expected a whole number from 0 to "
                 "2.14748e+09");
