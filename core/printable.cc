@@ -22,11 +22,10 @@ std::string Printable(std::string_view text, bool lines) {
   printable.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    const bool kept = lines && (c == '\n' || c == '\t');
     if (IsC1(text, i)) {
       printable += Hex(c) + Hex(text[++i]);
-    } else if (lines && (c == '\n' || c == '\t')) {
-      printable += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+    } else if (!kept && (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)) {
       printable += Hex(c);
     } else {
       printable += c;

@@ -107,6 +107,7 @@ class OptimizerOf : public Optimizer {
                   internal::StepOf(options)) {}
   // Example: AdamW({{decay, {}}, {rest, {.lr = 1e-4, .weight_decay = 0}}}, {.weight_decay = 0.1}).
   // What a group does not set comes from `options`. There is one step count for all groups.
+  // NOLINTNEXTLINE(google-explicit-constructor): an optimizer is not a list of groups
   explicit OptimizerOf(std::initializer_list<Group> groups, O options = {})
       : OptimizerOf(std::vector<Group>(groups), std::move(options)) {}
   explicit OptimizerOf(const std::vector<Group>& groups, O options = {})

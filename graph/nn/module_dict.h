@@ -52,7 +52,7 @@ class ModuleDictOf : public ModuleContainer, public Emplace<ModuleDictOf<M>, M, 
   // Moves the module, or takes it; not null.
   template <typename T>
   requires(std::is_base_of_v<M, T>) T& insert(const std::string& key, T&& module) {
-    return this->template emplace<T>(key, std::move(module));
+    return this->template emplace<T>(key, std::forward<T>(module));
   }
   template <typename T>
   requires(std::is_base_of_v<M, T>) T& insert(const std::string& key, std::unique_ptr<T> module) {

@@ -53,7 +53,7 @@ class ModuleListOf : public ModuleContainer, public Emplace<ModuleListOf<M>, M> 
   // Moves the module, or takes it; not null.
   template <typename T>
   requires(std::is_base_of_v<M, T>) T& append(T&& module) {
-    return this->template emplace<T>(std::move(module));
+    return this->template emplace<T>(std::forward<T>(module));
   }
   template <typename T>
   requires(std::is_base_of_v<M, T>) T& append(std::unique_ptr<T> module) {

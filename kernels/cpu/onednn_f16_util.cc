@@ -68,7 +68,7 @@ class Product {
 
 // Throws dnnl::error where the library cannot even describe the product.
 double Measure() {
-  const OneThread one_thread;
+  [[maybe_unused]] const OneThread one_thread;  // without OpenMP there is nothing to set back
   std::optional<Product> f16 = Product::Make(DType::kF16), f32 = Product::Make(DType::kF32);
   if (!f16 || !f32) return std::numeric_limits<double>::infinity();
   // In turn, and the best of each: what an interruption does not touch.
