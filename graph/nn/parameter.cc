@@ -31,7 +31,7 @@ Parameter Parameter::Buffer(const Shape& shape, const ir::Initializer& init, DTy
 }
 
 Parameter& Parameter::operator=(const Parameter& other) {
-  if (slot_->storage == other.slot_->storage) return *this;
+  if (this == &other || slot_->storage == other.slot_->storage) return *this;
   slot_->storage = other.slot_->storage;
   internal::NoteStructureChange();
   return *this;
