@@ -1,4 +1,4 @@
-# CUDA, in one of two forms of the same sources, kernels/cuda/*.cc and *.cu:
+# CUDA, in one of two forms of the same sources, kernels/cuda/*/*.cc and *.cu:
 #   real      halftone_cuda_kernels by nvcc and g++, and the module libhalftone_cuda.so that programs
 #             open at their first Device::Cuda. AUTO does without where there is no toolkit.
 #   EMULATED  as ordinary C++, with the device of tests/cuda_emulation in place of NVIDIA's libraries;
@@ -46,14 +46,14 @@ macro(halftone_cuda_layer)
 endmacro()
 
 function(_halftone_cuda_kernels)
-  file(GLOB device_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
-  file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cc)
+  file(GLOB device_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*/*.cu)
+  file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*/*.cc)
   halftone_cuda_kernel_list(kernel_list)
   add_library(halftone_cuda_kernels STATIC ${device_sources} ${host_sources} ${kernel_list})
   target_link_libraries(halftone_cuda_kernels PUBLIC halftone_kernels)
   # The module compiles its entry itself, and then must not find it among others here.
   halftone_batch(halftone_cuda_kernels ${device_sources} ${kernel_list}
-                 ${CMAKE_SOURCE_DIR}/kernels/cuda/module_util.cc)
+                 ${CMAKE_SOURCE_DIR}/kernels/cuda/runtime/module.cc)
   target_include_directories(halftone_cuda_kernels SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
   if(HALFTONE_CUDA_EMULATED)
     set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX)
@@ -92,7 +92,7 @@ function(halftone_cuda_module)
     target_compile_definitions(halftone_kernels PRIVATE HALFTONE_CUDA_LINKED)
     halftone_mutual(kernels cuda_kernels)
   elseif(HALFTONE_HAS_CUDA)
-    add_library(halftone_cuda MODULE kernels/cuda/module_util.cc)
+    add_library(halftone_cuda MODULE kernels/cuda/runtime/module.cc)
     # The entry alone: the module's copies of lower layers stay apart from the program's.
     set(symbols ${CMAKE_BINARY_DIR}/halftone_cuda.map)
     file(CONFIGURE OUTPUT ${symbols} CONTENT "{ global: halftone_cuda_module; local: *; };\n")

@@ -33,9 +33,9 @@ function(halftone_layer name)
   add_library(halftone_${name} STATIC ${sources})
   target_link_libraries(halftone_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
   _halftone_exported(${name})
-  # A file named hwy_* includes itself once per SIMD target.
+  # simd/x.cc and simd_x.cc include themselves once per SIMD target.
   set(alone ${sources})
-  list(FILTER alone INCLUDE REGEX "/hwy_[^/]*$")
+  list(FILTER alone INCLUDE REGEX "/simd[_/][^/]*$")
   list(TRANSFORM arg_ALONE PREPEND ${CMAKE_SOURCE_DIR}/)
   halftone_batch(halftone_${name} ${alone} ${arg_EXTRA} ${arg_ALONE})
 endfunction()

@@ -1,15 +1,17 @@
 # Generates the lists of register functions. A static initialiser in an archive member that nobody
 # references is dropped by the linker without a word; a list that names the function is not.
-# Files ending in _util.cc register nothing.
+#
+# The folder decides: every .cc that lies directly in a folder named `ops` registers, and no other file of
+# the library does; of the tests, every .cc of tests/op_cases. What several of them share lies in another
+# folder (`support/` and others).
 
+# The names, without folder and ending, of the sources in `dir`.
 function(_halftone_stems out dir)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cc)
   set(stems)
   foreach(file IN LISTS files)
     get_filename_component(stem ${file} NAME_WE)
-    if(NOT stem MATCHES "_util$")
-      list(APPEND stems ${stem})
-    endif()
+    list(APPEND stems ${stem})
   endforeach()
   set(${out} ${stems} PARENT_SCOPE)
 endfunction()
@@ -45,12 +47,12 @@ function(halftone_op_list out)
   set(${out} ${file} PARENT_SCOPE)
 endfunction()
 
-# Every kernels/<where>/<stem>.cc, where = reference or cpu, defines
+# Every kernels/<where>/ops/<stem>.cc, where = reference or cpu, defines
 # void halftone::kernels::Register_<where>_<stem>(KernelRegistry&).
 function(halftone_kernel_list out)
   set(functions)
   foreach(where IN ITEMS cpu reference)
-    _halftone_stems(stems kernels/${where})
+    _halftone_stems(stems kernels/${where}/ops)
     list(TRANSFORM stems PREPEND Register_${where}_)
     list(APPEND functions ${stems})
   endforeach()
@@ -60,10 +62,11 @@ function(halftone_kernel_list out)
   set(${out} ${file} PARENT_SCOPE)
 endfunction()
 
-# Every kernels/cuda/<stem>.cc defines void halftone::kernels::Register_cuda_<stem>(KernelRegistry&).
+# Every kernels/cuda/ops/<stem>.cc defines
+# void halftone::kernels::Register_cuda_<stem>(KernelRegistry&).
 # A list of its own: the CUDA kernels are registered when a program opens the module that holds them.
 function(halftone_cuda_kernel_list out)
-  _halftone_stems(stems kernels/cuda)
+  _halftone_stems(stems kernels/cuda/ops)
   list(TRANSFORM stems PREPEND Register_cuda_)
   set(file ${HALFTONE_GENERATED_DIR}/halftone_cuda_kernel_list.cc)
   _halftone_list(${file} halftone::kernels halftone::kernels KernelRegistry

@@ -1,8 +1,9 @@
 // The formula of every elementwise op, once: on the CPU V is a Highway vector of f32, in device
 // code it is float or double. The including file provides V, M and the overload set Add Sub Mul Div
 // Neg Abs Min Max Sqrt Floor Lt Le Gt Ge Eq (the last five false for NaN), Splat (of a double),
-// Select, ExpV LogV TanhV CosV SinV SigmoidV ErfV NormalTailV ProductErrorV (simd_math-inl.h), kF32
-// and HT_FUNCTOR_INLINE. No Ne: Highway 1.0.3 has NaN != NaN false. Included once per SIMD target.
+// Select, ExpV LogV TanhV CosV SinV SigmoidV ErfV NormalTailV ProductErrorV
+// (kernels/cpu/simd/math-inl.h), kF32 and HT_FUNCTOR_INLINE. No Ne: Highway 1.0.3 has NaN != NaN
+// false. Included once per SIMD target.
 //
 // gelu and silu keep their relative error below 0 too, down to where they underflow: no 1 + tanh or
 // 1 + erf, which cancel there. What decays like e^-q is scaled by e^(-q/2) twice, since e^-q is

@@ -82,8 +82,9 @@ struct GroupMember {
   std::optional<DType> copy;
 };
 
-// Candidates are tried in this order.
-enum class KernelTier : uint8_t { kFusedLibrary, kLibrary, kNative, kReference };
+// Candidates are tried in this order. kFallback: ours too, for what the others leave, an element at
+// a time or in f32 around another candidate.
+enum class KernelTier : uint8_t { kFusedLibrary, kLibrary, kNative, kFallback, kReference };
 
 struct KernelCandidate {
   std::string name;  // stable: "cpu:onednn:matmul", "cpu:simd:add", "reference:add"

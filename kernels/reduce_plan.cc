@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "halftone/core/check.h"
-#include "halftone/graph/ops/infer_util.h"
+#include "halftone/graph/ops/support/infer.h"
 
 namespace halftone::kernels {
 namespace {

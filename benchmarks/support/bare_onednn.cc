@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "halftone/kernels/cpu/onednn_api.h"
+#include "halftone/kernels/cpu/onednn/api.h"
 
 namespace halftone::benchmarks {
 namespace {

@@ -184,7 +184,7 @@ class Graph {
                 std::vector<ValueType> outputs, const std::string& name_hint,
                 const std::string& scope);
   // Replaces every use (inputs and graph outputs) of `from` by `to`, except in `except`. Linear in
-  // all nodes: a pass that replaces many values collects them (passes/replacements.h).
+  // all nodes: a pass that replaces many values collects them (passes/rewrite/replacements.h).
   void ReplaceUses(Value from, Value to, const Node* except = nullptr);
   // Number of uses of each output is computed on demand by passes; see Users.
   // Removes nodes; they must have no users left outside the set.

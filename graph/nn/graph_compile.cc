@@ -8,7 +8,8 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/nn/canonical_order.h"
 #include "halftone/graph/nn/graph_impl.h"
-#include "halftone/passes/amp/amp_graph.h"
+#include "halftone/passes/amp/policy_match.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::nn {
 namespace {

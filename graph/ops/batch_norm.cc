@@ -1,5 +1,5 @@
 // batch_norm (training), batch_norm_inference and batch_norm_grad.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

@@ -1,9 +1,9 @@
 // add sub mul div maximum minimum pow: y = f(a, b), element by element, with NumPy's broadcasting.
 
 #include "halftone/graph/ir/graph.h"
-#include "halftone/graph/ops/expr_util.h"
-#include "halftone/graph/ops/infer_util.h"
-#include "halftone/graph/ops/record_util.h"
+#include "halftone/graph/ops/support/expr.h"
+#include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/record.h"
 
 namespace halftone::ops {
 namespace {

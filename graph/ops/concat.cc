@@ -1,7 +1,7 @@
 // concat: tensors one after the other along an axis.
 
-#include "halftone/graph/ops/infer_util.h"
-#include "halftone/graph/ops/record_util.h"
+#include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/record.h"
 
 namespace halftone::ops {
 namespace {

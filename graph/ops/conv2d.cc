@@ -1,5 +1,5 @@
 // conv2d: 2-D convolution (cross-correlation), grouped and dilated.
-#include "halftone/graph/ops/window_util.h"
+#include "halftone/graph/ops/support/window.h"
 
 namespace halftone::ops {
 namespace {

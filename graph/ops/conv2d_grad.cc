@@ -1,5 +1,5 @@
 // conv2d_grad_input, conv2d_grad_weight, conv2d_grad_bias: the adjoints of conv2d in each operand.
-#include "halftone/graph/ops/window_util.h"
+#include "halftone/graph/ops/support/window.h"
 
 namespace halftone::ops {
 namespace {

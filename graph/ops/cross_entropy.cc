@@ -1,5 +1,5 @@
 // cross_entropy and cross_entropy_grad.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

@@ -1,5 +1,5 @@
 // dropout: zeroes random elements.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

@@ -1,5 +1,5 @@
 // layer_norm and layer_norm_grad.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

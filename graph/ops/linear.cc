@@ -1,5 +1,5 @@
 // linear: a fully connected layer.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

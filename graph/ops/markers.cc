@@ -3,7 +3,7 @@
 // insert-amp-casts. Each is removed by its pass; none has a kernel.
 #include <cmath>
 
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

@@ -1,5 +1,5 @@
 // matmul: the product of (stacks of) matrices.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

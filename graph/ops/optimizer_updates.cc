@@ -1,5 +1,5 @@
 // sgd_update and adam_update: one parameter's step.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

@@ -1,5 +1,5 @@
 // max_pool2d and avg_pool2d.
-#include "halftone/graph/ops/window_util.h"
+#include "halftone/graph/ops/support/window.h"
 
 namespace halftone::ops {
 namespace {

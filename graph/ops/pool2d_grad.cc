@@ -1,5 +1,5 @@
 // max_pool2d_grad and avg_pool2d_grad.
-#include "halftone/graph/ops/window_util.h"
+#include "halftone/graph/ops/support/window.h"
 
 namespace halftone::ops {
 namespace {

@@ -1,5 +1,5 @@
 // mse_loss and l1_loss.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

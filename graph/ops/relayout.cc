@@ -1,7 +1,7 @@
 // relayout: the same rank-4 tensor stored in another order. Made by the layout pass.
 #include "halftone/graph/ir/builder.h"
-#include "halftone/graph/ops/infer_util.h"
-#include "halftone/graph/ops/record_util.h"
+#include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/record.h"
 
 namespace halftone::ops {
 namespace {

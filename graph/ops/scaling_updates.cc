@@ -1,5 +1,5 @@
 // grad_stats and loss_scale_update: what dynamic loss scaling computes once a step.
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

@@ -1,7 +1,7 @@
 // softmax, log_softmax and their gradients.
 #include <set>
 
-#include "halftone/graph/ops/nn_util.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
 namespace {

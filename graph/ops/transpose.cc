@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "halftone/graph/ops/infer_util.h"
-#include "halftone/graph/ops/record_util.h"
+#include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/record.h"
 
 namespace halftone::ops {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "halftone/graph/ops/expr_util.h"
-#include "halftone/graph/ops/infer_util.h"
-#include "halftone/graph/ops/record_util.h"
+#include "halftone/graph/ops/support/expr.h"
+#include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/record.h"
 
 namespace halftone::ops {
 namespace {

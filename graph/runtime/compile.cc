@@ -5,7 +5,7 @@
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu_target.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/memory_plan.h"
+#include "halftone/passes/memory/memory_plan.h"
 #include "halftone/passes/pipeline.h"
 
 namespace halftone::runtime {

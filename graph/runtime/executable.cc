@@ -5,7 +5,7 @@
 #include "halftone/graph/runtime/device_executable.h"
 #include "halftone/graph/runtime/host_executable.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/storage_alias.h"
+#include "halftone/passes/layout/storage_alias.h"
 
 namespace halftone::runtime {
 namespace {

@@ -17,7 +17,7 @@
 #include "halftone/graph/runtime/arena.h"
 #include "halftone/graph/runtime/variable_store.h"
 #include "halftone/kernels/kernel.h"
-#include "halftone/passes/memory_plan.h"
+#include "halftone/passes/memory/memory_plan.h"
 
 namespace halftone::runtime {
 

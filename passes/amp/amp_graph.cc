@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "halftone/passes/rewrite.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
 bool IsConstant(const ir::Node& node) { return node.op().name == "constant"; }
 bool IsVariable(const ir::Node& node) { return node.op().name == "variable"; }
 bool IsAmpCast(const ir::Node& node) { return IsCast(node) && node.provenance.pass == kAmpPass; }
-
-ir::Node* FindAmpMarker(const ir::Graph& graph) {
-  for (const auto& node : graph.nodes()) {
-    if (node->op().is_marker && node->op().name == "amp") return node.get();
-  }
-  return nullptr;
-}
 
 ir::Value LookThroughAmpCasts(ir::Value value) {
   while (IsAmpCast(*value.node)) value = value.node->input(0);

@@ -71,8 +71,6 @@ bool IsVariable(const ir::Node& node);
 bool IsAmpCast(const ir::Node& node);
 // gradient(y, x...) -> dx...: the one marker with values on the differentiated path as operands.
 bool IsGradientMarker(const ir::Node& node);
-// The `amp` marker, or null.
-ir::Node* FindAmpMarker(const ir::Graph& graph);
 
 // `value` without casts of the precision passes between.
 ir::Value LookThroughAmpCasts(ir::Value value);

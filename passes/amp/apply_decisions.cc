@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "halftone/passes/replacements.h"
-#include "halftone/passes/rewrite.h"
+#include "halftone/passes/rewrite/replacements.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
 namespace {

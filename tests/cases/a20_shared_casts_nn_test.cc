@@ -3,8 +3,8 @@
 #include <set>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/insert_amp_casts.h"
 #include "halftone/passes/pass_manager.h"
 #include "halftone/tests/cases/case_util.h"
 

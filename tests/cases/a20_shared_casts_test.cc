@@ -3,9 +3,9 @@
 
 #include "halftone/graph/ir/text.h"
 #include "halftone/passes/amp/amp_graph.h"
+#include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/insert_amp_casts.h"
-#include "halftone/passes/rewrite.h"
+#include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tests/support/step_runner.h"
 
 namespace halftone::testing {

@@ -1,4 +1,4 @@
-#include "halftone/kernels/cuda/autotune_cache.h"
+#include "halftone/kernels/cuda/runtime/autotune_cache.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

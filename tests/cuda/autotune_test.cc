@@ -1,5 +1,5 @@
 // Which candidate is taken when some fail: at once, or only when they are measured.
-#include "halftone/kernels/cuda/autotune.h"
+#include "halftone/kernels/cuda/runtime/autotune.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // CudaBackend through its interface.
+#include "halftone/kernels/cuda/runtime/backend.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -6,8 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "halftone/kernels/cuda/cuda_backend.h"
-#include "halftone/kernels/cuda/multi_copy.h"
+#include "halftone/kernels/cuda/runtime/multi_copy.h"
 #include "halftone/kernels/device_backend.h"
 #include "halftone/kernels/kernel.h"
 

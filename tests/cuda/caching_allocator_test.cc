@@ -1,5 +1,5 @@
 // CachingAllocator over a driver that only counts.
-#include "halftone/kernels/cuda/caching_allocator.h"
+#include "halftone/kernels/cuda/runtime/caching_allocator.h"
 
 #include <gtest/gtest.h>
 

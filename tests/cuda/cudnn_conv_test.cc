@@ -5,8 +5,8 @@
 #include <atomic>
 #include <thread>
 
-#include "halftone/kernels/cuda/autotune_cache.h"
-#include "halftone/kernels/cuda/cudnn_conv_run.h"
+#include "halftone/kernels/cuda/cudnn/conv_run.h"
+#include "halftone/kernels/cuda/runtime/autotune_cache.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/cuda/scoped_environment.h"

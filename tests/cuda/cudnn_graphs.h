@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "halftone/core/check.h"
-#include "halftone/kernels/cuda/cudnn_graph.h"
+#include "halftone/kernels/cuda/cudnn/graph.h"
 
 namespace halftone::testing {
 

@@ -1,7 +1,5 @@
 // Choosing engines: which are refused, and that every convolution finds one. Runs without a GPU, on
 // the real library too: plans are for a device that it is told of.
-#include "halftone/kernels/cuda/cudnn_plan.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +7,9 @@
 #include <map>
 #include <set>
 
-#include "halftone/graph/ops/window_util.h"
-#include "halftone/kernels/cuda/cudnn_conv_run.h"
+#include "halftone/graph/ops/support/window.h"
+#include "halftone/kernels/cuda/cudnn/conv_run.h"
+#include "halftone/kernels/cuda/cudnn/plan.h"
 #include "halftone/tests/cuda/cudnn_graphs.h"
 #include "halftone/tests/cuda/scoped_environment.h"
 #include "halftone/tests/support/op_cases.h"

@@ -1,12 +1,12 @@
 // Elementwise kernels where the case tables do not reach: sizes around a tile, special values,
 // unaligned arrays, results over operands, whole numbers and f64.
-#include "halftone/kernels/cuda/elementwise.h"
+#include "halftone/kernels/cuda/ops/elementwise.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "halftone/kernels/cuda/map_plan.h"
+#include "halftone/kernels/cuda/device/map_plan.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/direct_run.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "halftone/core/alloc_counter.h"
-#include "halftone/kernels/cuda/cuda_backend.h"
+#include "halftone/kernels/cuda/runtime/backend.h"
 #include "halftone/kernels/device_backend.h"
 #include "halftone/kernels/kernel.h"
 #include "halftone/tests/cuda/test_kernels.h"

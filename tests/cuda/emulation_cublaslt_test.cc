@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "halftone/kernels/cuda/cublaslt.h"
+#include "halftone/kernels/cuda/cublaslt/handles.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda_emulation/control.h"
 

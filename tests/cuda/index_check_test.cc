@@ -1,5 +1,5 @@
 // LaunchIndexCheck: which index becomes the fault, and how many count.
-#include "halftone/kernels/cuda/index_check.h"
+#include "halftone/kernels/cuda/device/index_check.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "halftone/kernels/cuda/autotune_cache.h"
-#include "halftone/kernels/cuda/cublaslt_plan.h"
-#include "halftone/kernels/cuda/matmul_geometry.h"
+#include "halftone/kernels/cuda/cublaslt/plan.h"
+#include "halftone/kernels/cuda/device/matmul_geometry.h"
+#include "halftone/kernels/cuda/runtime/autotune_cache.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/cuda/scoped_environment.h"

@@ -1,7 +1,7 @@
 // Ops that move values: each way of copying, each element size, with and without alignment.
 #include <gtest/gtest.h>
 
-#include "halftone/kernels/cuda/copy_plan.h"
+#include "halftone/kernels/cuda/runtime/copy_plan.h"
 #include "halftone/tests/cuda/direct_run.h"
 
 namespace halftone::testing {

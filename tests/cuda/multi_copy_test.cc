@@ -1,5 +1,5 @@
 // Copies of many segments: sizes, alignments, several launches, the gate.
-#include "halftone/kernels/cuda/multi_copy.h"
+#include "halftone/kernels/cuda/runtime/multi_copy.h"
 
 #include <gtest/gtest.h>
 

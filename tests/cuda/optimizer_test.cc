@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/builder.h"
-#include "halftone/kernels/cuda/cuda_status.h"
+#include "halftone/kernels/cuda/runtime/status.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/support/run_kernel.h"

@@ -1,5 +1,5 @@
 // Kernels with planted mistakes, of one block except for TwoBlocks.
-#include "halftone/kernels/cuda/device.cuh"
+#include "halftone/kernels/cuda/device/device.cuh"
 #include "halftone/tests/cuda/planted_bugs.h"
 
 namespace halftone::testing {

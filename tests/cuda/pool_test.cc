@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "halftone/graph/ops/window_util.h"
+#include "halftone/graph/ops/support/window.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/support/op_cases.h"
 #include "halftone/tests/support/run_kernel.h"

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "halftone/kernels/cuda/cuda_status.h"
+#include "halftone/kernels/cuda/runtime/status.h"
 #include "halftone/kernels/device_backend.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/tests/cuda/device_memory.h"

@@ -1,5 +1,5 @@
 // Kernels of tests. Each is as plain as what it is for allows; one block unless said otherwise.
-#include "halftone/kernels/cuda/device.cuh"
+#include "halftone/kernels/cuda/device/device.cuh"
 #include "halftone/tests/cuda/test_kernels.h"
 
 namespace halftone::testing {

@@ -1,5 +1,5 @@
 // WideDivisor against division.
-#include "halftone/kernels/cuda/wide_divisor.h"
+#include "halftone/kernels/cuda/device/wide_divisor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Device code as ordinary C++: what kernels/cuda/device.cuh includes in the emulated build in place
-// of what nvcc provides. Types, enums and prototypes come from NVIDIA's own headers; what they
-// leave to the compiler is here and in the device_*.h beside it.
+// Device code as ordinary C++: what kernels/cuda/device/device.cuh includes in the emulated build
+// in place of what nvcc provides. Types, enums and prototypes come from NVIDIA's own headers; what
+// they leave to the compiler is here and in the device_*.h beside it.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "halftone/core/philox.h"
-#include "halftone/kernels/cpu/convert.h"
+#include "halftone/kernels/cpu/simd/convert.h"
 #include "halftone/tests/kernels/simd_levels.h"
 
 namespace halftone::testing {

@@ -33,8 +33,10 @@ inline void ForEachKernel(
       ASSERT_TRUE(outputs.ok()) << Message(outputs.status());
       check(*outputs,
             Concat(c.name, ": ", candidate->name, " in ", Name(dtype), ", ", Name(level)));
-      if (candidate->tier != kernels::KernelTier::kNative)
+      if (candidate->tier != kernels::KernelTier::kNative &&
+          candidate->tier != kernels::KernelTier::kFallback) {
         break;  // others do not ask for the level
+      }
     }
   }
 }

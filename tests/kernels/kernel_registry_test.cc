@@ -42,8 +42,24 @@ class KernelRegistryTest : public ::testing::Test {
   ir::Graph graph_;
 };
 
+// Of the CPU's own kernels too, whatever the files are called that register them.
+TEST(GlobalKernelRegistry, OrdersByTier) {
+  const auto names = [](const std::string& op) {
+    std::string text;
+    for (const auto* c : KernelRegistry::Global().Candidates(op, Device::Kind::kCpu)) {
+      text += c->name + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(names("add"), "cpu:simd:add cpu:scalar:add reference:add ");
+  EXPECT_EQ(names("less"), "cpu:simd:less cpu:scalar:less reference:less ");
+  EXPECT_EQ(names("matmul"),
+            "cpu:onednn:matmul cpu:simd:matmul cpu:widened:matmul reference:matmul ");
+}
+
 TEST_F(KernelRegistryTest, OrdersByTierThenRegistration) {
   registry_.Add(Candidate("ref", Device::Kind::kReference, KernelTier::kReference));
+  registry_.Add(Candidate("fallback", Device::Kind::kCpu, KernelTier::kFallback));
   registry_.Add(Candidate("native_1", Device::Kind::kCpu, KernelTier::kNative));
   registry_.Add(Candidate("library", Device::Kind::kCpu, KernelTier::kLibrary));
   registry_.Add(Candidate("native_2", Device::Kind::kCpu, KernelTier::kNative));
@@ -53,11 +69,11 @@ TEST_F(KernelRegistryTest, OrdersByTierThenRegistration) {
     for (const auto* c : registry_.Candidates("add", device)) text += c->name + " ";
     return text;
   };
-  EXPECT_EQ(names(Device::Kind::kCpu), "library native_1 native_2 ref ");
+  EXPECT_EQ(names(Device::Kind::kCpu), "library native_1 native_2 fallback ref ");
   EXPECT_EQ(names(Device::Kind::kReference), "ref ");
   EXPECT_EQ(names(Device::Kind::kCuda), "cuda ");
   EXPECT_TRUE(registry_.Candidates("mul", Device::Kind::kCpu).empty());
-  EXPECT_EQ(registry_.All().size(), 5u);
+  EXPECT_EQ(registry_.All().size(), 6u);
 }
 
 TEST_F(KernelRegistryTest, TakesTheFirstThatSupportsAndCreates) {

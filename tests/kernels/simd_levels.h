@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "halftone/core/cpu_features.h"
-#include "halftone/kernels/cpu/simd_targets.h"
+#include "halftone/kernels/cpu/simd/targets.h"
 
 namespace halftone::testing {
 

@@ -170,10 +170,9 @@ namespace {
 
 // Beside its kernels, kernels/cuda has what opens a device and gives out its memory.
 bool IsKernel(const std::string& path) {
-  const bool backend = path.rfind("kernels/cuda/cuda_backend", 0) == 0 ||
-                       path.rfind("kernels/cuda/caching_allocator", 0) == 0;
-  // What kernels of both devices share.
-  if (path == "kernels/reduce_plan.cc") return true;
+  const bool backend = path.rfind("kernels/cuda/runtime/", 0) == 0;
+  // What kernels share.
+  if (path == "kernels/reduce_plan.cc" || path == "kernels/cuda/runtime/kernel.cc") return true;
   return path.rfind("kernels/cpu/", 0) == 0 || (path.rfind("kernels/cuda/", 0) == 0 && !backend);
 }
 

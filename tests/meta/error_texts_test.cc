@@ -54,13 +54,13 @@ TEST(ErrorTexts, EachIsInATest) {
 TEST(ErrorTexts, OneThatNoTestHasIsSeen) {
   const std::string code = "NotFound(\"no such thing\");\nDataLoss(\"half of it is gone\");";
   const std::vector<SourceFile> files = {{"core/a.cc", code},
-                                         {"kernels/cpu/a.cc", code},
-                                         {"kernels/cuda/a.cc", code},
-                                         {"kernels/cuda/cuda_backend_util.cc", code},
+                                         {"kernels/cpu/ops/a.cc", code},
+                                         {"kernels/cuda/ops/a.cc", code},
+                                         {"kernels/cuda/runtime/backend.cc", code},
                                          {"tests/core/a_test.cc", code}};
   const auto untested = Untested(files, "EXPECT_EQ(Message(status), \"no such thing\")");
   ASSERT_EQ(untested.size(), 2u);
-  EXPECT_EQ(untested[1].path, "kernels/cuda/cuda_backend_util.cc");
+  EXPECT_EQ(untested[1].path, "kernels/cuda/runtime/backend.cc");
   EXPECT_EQ(untested[0].path, "core/a.cc");
   EXPECT_EQ(untested[0].line, 2);
   EXPECT_EQ(untested[0].text, "half of it is gone");

@@ -12,9 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What each layer may include besides itself. The order is from low to high; a layer that is not
-// listed for another is forbidden to it. passes use optim (an optimizer rule builds nodes); the
-// kernel folders share code through kernels/ and never include each other.
+// What each layer may include besides itself: other layers by name, "folder/" for a layer and all
+// below it, or one header. The order is from low to high; what is not listed is forbidden. passes
+// use optim (an optimizer rule builds nodes); kernels of the devices share code through kernels/
+// and never include each other.
 struct Layer {
   std::string_view folder;
   std::vector<std::string_view> may_include;
@@ -25,24 +26,48 @@ const std::vector<Layer>& Layers() {
       {"core", {}},
       {"proto", {}},
       {"graph/ir", {"core", "proto"}},
-      {"graph/ops", {"core", "graph/ir"}},
-      {"optim", {"core", "proto", "graph/ir", "graph/ops"}},
-      {"passes", {"core", "proto", "graph/ir", "graph/ops", "optim"}},
-      {"kernels", {"core", "graph/ir", "graph/ops"}},
-      {"kernels/reference", {"core", "graph/ir", "graph/ops", "kernels"}},
-      {"kernels/cpu", {"core", "graph/ir", "graph/ops", "kernels"}},
-      {"kernels/cuda", {"core", "graph/ir", "graph/ops", "kernels"}},
+      {"graph/ops/support", {"core", "graph/ir"}},
+      {"graph/ops", {"core", "graph/ir", "graph/ops/support"}},
+      {"optim", {"core", "proto", "graph/ir", "graph/ops/support"}},
+      // The rooms of passes/ know of what lies above them only what a pass is.
+      {"passes/rewrite", {"core", "graph/ir", "graph/ops/support", "passes/pass.h"}},
+      {"passes/layout", {"core", "graph/ir", "passes/pass.h", "passes/rewrite"}},
+      {"passes/memory", {"core", "graph/ir", "passes/layout", "passes/rewrite"}},
+      {"passes/amp", {"core", "proto", "graph/ir", "optim", "passes/pass.h", "passes/rewrite"}},
+      {"passes/autodiff",
+       {"core", "graph/ir", "graph/ops/support", "optim", "passes/pass.h", "passes/amp",
+        "passes/rewrite"}},
+      {"passes", {"core", "graph/ir", "passes/"}},
+      {"kernels", {"core", "graph/ir", "graph/ops/support"}},
+      {"kernels/reference/support", {"core", "graph/ir", "graph/ops/support", "kernels"}},
+      {"kernels/reference/ops",
+       {"core", "graph/ir", "graph/ops/support", "kernels", "kernels/reference/support"}},
+      {"kernels/cpu/simd", {"core", "graph/ir", "graph/ops/support", "kernels"}},
+      {"kernels/cpu/onednn", {"core", "graph/ir", "kernels"}},
+      {"kernels/cpu/support", {"core", "graph/ir", "kernels", "kernels/cpu/simd"}},
+      {"kernels/cpu/ops",
+       {"core", "graph/ir", "graph/ops/support", "kernels", "kernels/cpu/simd",
+        "kernels/cpu/onednn", "kernels/cpu/support"}},
+      {"kernels/cuda/device", {"core", "graph/ir", "graph/ops/support", "kernels"}},
+      {"kernels/cuda/runtime", {"core", "graph/ir", "kernels", "kernels/cuda/device"}},
+      {"kernels/cuda/cublaslt",
+       {"core", "graph/ir", "kernels", "kernels/cuda/device", "kernels/cuda/runtime"}},
+      {"kernels/cuda/cudnn",
+       {"core", "graph/ir", "kernels", "kernels/cuda/device", "kernels/cuda/runtime"}},
+      {"kernels/cuda/ops",
+       {"core", "graph/ir", "graph/ops/support", "kernels", "kernels/cuda/device",
+        "kernels/cuda/runtime", "kernels/cuda/cublaslt", "kernels/cuda/cudnn"}},
       {"graph/runtime",
-       {"core", "proto", "graph/ir", "graph/ops", "optim", "passes", "kernels", "kernels/cpu",
-        "kernels/reference", "kernels/cuda"}},
+       {"core", "proto", "graph/ir", "graph/ops/support", "optim", "passes/", "kernels/"}},
       {"graph/nn",
-       {"core", "proto", "graph/ir", "graph/ops", "optim", "passes", "kernels", "graph/runtime"}},
+       {"core", "proto", "graph/ir", "graph/ops/support", "optim", "passes/", "kernels",
+        "graph/runtime"}},
   };
   return *layers;
 }
 
 // The one header that the emulated device takes the place of, and what with.
-constexpr std::string_view kDeviceHeader = "kernels/cuda/device.cuh";
+constexpr std::string_view kDeviceHeader = "kernels/cuda/device/device.cuh";
 constexpr std::string_view kEmulatedDevice = "tests/cuda_emulation/device.h";
 
 // Library headers that cost every includer seconds, or tie it to a library, stay in sources.
@@ -97,6 +122,12 @@ std::string_view IncludedName(std::string_view line) {
   return end == std::string_view::npos ? std::string_view() : line.substr(0, end);
 }
 
+// Whether an entry of may_include lets in the header `target` of the layer `to`.
+bool Allows(std::string_view entry, std::string_view to, std::string_view target) {
+  return EndsWith(entry, "/") ? StartsWith(std::string(to) + "/", entry)
+                              : entry == to || entry == target;
+}
+
 std::string At(const SourceFile& file, size_t line, const std::string& what) {
   return file.path + ":" + std::to_string(line) + ": " + what;
 }
@@ -144,8 +175,8 @@ std::vector<std::string> CheckIncludes(const SourceFile& file) {
   if (!IsCode(file.path)) return bad;
   const std::string_view from = LayerOf(file.path);
   const bool is_test = StartsWith(file.path, "tests/");
-  const bool light =
-      IsHeader(file.path) && !is_test && from != "kernels/cpu" && from != "kernels/cuda";
+  const bool light = IsHeader(file.path) && !is_test && !StartsWith(from, "kernels/cpu/") &&
+                     !StartsWith(from, "kernels/cuda/");
   const std::vector<std::string_view> lines = Lines(file.text);
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view included = IncludedName(lines[i]);
@@ -174,8 +205,23 @@ std::vector<std::string> CheckIncludes(const SourceFile& file) {
     const auto layer = std::find_if(Layers().begin(), Layers().end(),
                                     [from](const Layer& l) { return l.folder == from; });
     const auto& allowed = layer->may_include;
-    if (to != from && std::find(allowed.begin(), allowed.end(), to) == allowed.end()) {
+    if (to != from && std::none_of(allowed.begin(), allowed.end(), [&](std::string_view entry) {
+          return Allows(entry, to, target);
+        })) {
       bad.push_back(At(file, i + 1, std::string(from) + " must not include " + name));
+    }
+  }
+  return bad;
+}
+
+std::vector<std::string> CheckRegistrations(const SourceFile& file) {
+  std::vector<std::string> bad;
+  if (!IsCode(file.path) || StartsWith(file.path, "tests/")) return bad;
+  if (fs::path(file.path).parent_path().filename() == "ops") return bad;
+  const std::vector<std::string_view> lines = Lines(file.text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (StartsWith(lines[i], "void Register_")) {
+      bad.push_back(At(file, i + 1, "registers, and nothing calls it: the folder is not `ops`"));
     }
   }
   return bad;

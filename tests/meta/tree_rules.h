@@ -20,12 +20,17 @@ struct SourceFile {
 // directories and build trees (directories with a CMakeCache.txt, and `build`).
 std::vector<SourceFile> ReadTree(const std::filesystem::path& root);
 
-// The layer that owns `path` ("kernels/cpu" for kernels/cpu/matmul.cc), or "" for none.
+// The layer that owns `path` ("kernels/cpu/ops" for kernels/cpu/ops/copy.cc), or "" for none.
 std::string_view LayerOf(std::string_view path);
 
 // Includes point down the layers, nothing outside tests/ includes tests, headers stay light (no
 // library headers of oneDNN, Highway, protobuf; no <iostream>), own files are named "halftone/...".
 std::vector<std::string> CheckIncludes(const SourceFile& file);
+
+// Register functions are defined directly in a folder named `ops`: CMake lists those of such a
+// folder only (cmake/HalftoneRegistration.cmake), and one elsewhere would be forgotten without a
+// word.
+std::vector<std::string> CheckRegistrations(const SourceFile& file);
 
 // Headers carry `#pragma once`, except Highway headers that are included once per target.
 std::vector<std::string> CheckPragmaOnce(const SourceFile& file);

@@ -42,6 +42,8 @@ TEST(Tree, IsReadFromTheSourceRoot) {
 
 TEST(Tree, IncludesPointDownTheLayers) { EXPECT_THAT(Everywhere(CheckIncludes), IsEmpty()); }
 
+TEST(Tree, RegistersInFoldersNamedOps) { EXPECT_THAT(Everywhere(CheckRegistrations), IsEmpty()); }
+
 TEST(Tree, HeadersAreIncludedOnce) { EXPECT_THAT(Everywhere(CheckPragmaOnce), IsEmpty()); }
 
 TEST(Tree, FilesAreShort) { EXPECT_THAT(Everywhere(CheckLength), IsEmpty()); }
@@ -58,7 +60,9 @@ TEST(Tree, LinksLeadSomewhere) {
 
 TEST(LayerOf, LongestFolderWins) {
   EXPECT_EQ(LayerOf("kernels/registry.h"), "kernels");
-  EXPECT_EQ(LayerOf("kernels/cpu/matmul.cc"), "kernels/cpu");
+  EXPECT_EQ(LayerOf("kernels/cpu/ops/copy.cc"), "kernels/cpu/ops");
+  EXPECT_EQ(LayerOf("graph/ops/support/infer.h"), "graph/ops/support");
+  EXPECT_EQ(LayerOf("passes/pass.h"), "passes");
   EXPECT_EQ(LayerOf("core/io/idx.h"), "core");
   EXPECT_EQ(LayerOf("corex/a.h"), "");
   EXPECT_EQ(LayerOf("halftone.h"), "");
@@ -78,8 +82,8 @@ TEST(CheckIncludes, AllowsDownwardAndOwnLayer) {
 TEST(CheckIncludes, SeesUpwardInclude) {
   EXPECT_THAT(Includes("core/a.h", "#pragma once\n#include \"halftone/graph/ir/graph.h\"\n"),
               ElementsAre("core/a.h:2: core must not include halftone/graph/ir/graph.h"));
-  EXPECT_THAT(Includes("graph/ir/a.cc", "#  include \"halftone/graph/ops/util.h\"\n"),
-              ElementsAre("graph/ir/a.cc:1: graph/ir must not include halftone/graph/ops/util.h"));
+  EXPECT_THAT(Includes("graph/ir/a.cc", "#  include \"halftone/graph/ops/a.h\"\n"),
+              ElementsAre("graph/ir/a.cc:1: graph/ir must not include halftone/graph/ops/a.h"));
   EXPECT_THAT(Includes("core/a.cc", "#include \"halftone/halftone.h\"\n"),
               ElementsAre("core/a.cc:1: core must not include halftone/halftone.h"));
 }
@@ -88,17 +92,51 @@ TEST(CheckIncludes, SeesSidewaysInclude) {
   EXPECT_THAT(Includes("passes/a.cc", "#include \"halftone/kernels/registry.h\"\n"),
               ElementsAre("passes/a.cc:1: passes must not include halftone/kernels/registry.h"));
   EXPECT_THAT(
-      Includes("kernels/cpu/a.cc", "#include \"halftone/kernels/reference/loop.h\"\n"),
-      ElementsAre(
-          "kernels/cpu/a.cc:1: kernels/cpu must not include halftone/kernels/reference/loop.h"));
+      Includes("kernels/cpu/ops/a.cc", "#include \"halftone/kernels/reference/support/nn.h\"\n"),
+      ElementsAre("kernels/cpu/ops/a.cc:1: kernels/cpu/ops must not include "
+                  "halftone/kernels/reference/support/nn.h"));
+}
+
+// Where `from` lies, `header` of the tree is refused.
+bool Refused(const std::string& from, const std::string& header) {
+  const Bad bad = Includes(from, "#include \"halftone/" + header + "\"\n");
+  return bad.size() == 1 &&
+         bad[0].find(" must not include halftone/" + header) != std::string::npos;
+}
+
+TEST(CheckIncludes, SeesIncludeBetweenRooms) {
+  EXPECT_TRUE(Refused("kernels/cuda/device/a.cuh", "kernels/cuda/ops/a.h"));
+  EXPECT_TRUE(Refused("kernels/cuda/device/a.cc", "kernels/cuda/runtime/status.h"));
+  EXPECT_TRUE(Refused("kernels/cuda/runtime/a.cc", "kernels/cuda/ops/a.h"));
+  EXPECT_TRUE(Refused("kernels/cuda/cudnn/a.cc", "kernels/cuda/ops/a.h"));
+  EXPECT_TRUE(Refused("kernels/cuda/cudnn/a.cc", "kernels/cuda/cublaslt/plan.h"));
+  EXPECT_TRUE(Refused("kernels/cpu/simd/a.cc", "kernels/cpu/ops/a.h"));
+  EXPECT_TRUE(Refused("kernels/cpu/simd/a.cc", "kernels/cpu/support/a.h"));
+  EXPECT_TRUE(Refused("kernels/cpu/onednn/a.cc", "kernels/cpu/simd/convert.h"));
+  EXPECT_TRUE(Refused("kernels/reference/support/a.h", "kernels/reference/ops/a.h"));
+  EXPECT_TRUE(Refused("graph/ops/support/a.h", "graph/ops/a.h"));
+  EXPECT_TRUE(Refused("passes/rewrite/a.cc", "passes/amp/policy.h"));
+  EXPECT_TRUE(Refused("passes/amp/a.cc", "passes/autodiff/autodiff.h"));
+  EXPECT_TRUE(Refused("passes/layout/a.cc", "passes/memory/memory_plan.h"));
+  EXPECT_TRUE(Refused("passes/memory/a.cc", "passes/pipeline.h"));
+  EXPECT_TRUE(Refused("graph/nn/a.cc", "kernels/cpu/simd/convert.h"));
+}
+
+TEST(CheckIncludes, AllowsRoomsBelow) {
+  EXPECT_FALSE(Refused("kernels/cuda/ops/a.cc", "kernels/cuda/cudnn/plan.h"));
+  EXPECT_FALSE(Refused("kernels/cuda/runtime/a.cu", "kernels/cuda/device/device.cuh"));
+  EXPECT_FALSE(Refused("passes/autodiff/a.cc", "passes/amp/scaling.h"));
+  EXPECT_FALSE(Refused("passes/rewrite/a.h", "passes/pass.h"));
+  EXPECT_FALSE(Refused("passes/pipeline.cc", "passes/memory/memory_plan.h"));
+  EXPECT_FALSE(Refused("graph/runtime/a.cc", "kernels/cpu/simd/convert.h"));
 }
 
 TEST(CheckIncludes, SeesTestsIncludedFromOutside) {
   EXPECT_THAT(Includes("tools/a.cc", "#include \"halftone/tests/support/near.h\"\n"),
               ElementsAre("tools/a.cc:1: halftone/tests/support/near.h is part of the tests"));
   const std::string emulated = "#include \"halftone/tests/cuda_emulation/device.h\"\n";
-  EXPECT_THAT(Includes("kernels/cuda/device.cuh", emulated), IsEmpty());
-  EXPECT_EQ(Includes("kernels/cuda/other.cuh", emulated).size(), 2u);
+  EXPECT_THAT(Includes("kernels/cuda/device/device.cuh", emulated), IsEmpty());
+  EXPECT_EQ(Includes("kernels/cuda/device/other.cuh", emulated).size(), 2u);
 }
 
 TEST(CheckIncludes, SeesLibraryInHeaderButNotInSource) {
@@ -109,7 +147,7 @@ TEST(CheckIncludes, SeesLibraryInHeaderButNotInSource) {
   EXPECT_THAT(Includes("kernels/a.h", "#include \"dnnl.h\"\n#include \"hwy/highway.h\"\n"),
               ElementsAre("kernels/a.h:1: dnnl.h belongs in a source",
                           "kernels/a.h:2: hwy/highway.h belongs in a source"));
-  EXPECT_THAT(Includes("kernels/cpu/a.h", "#include \"hwy/highway.h\"\n"), IsEmpty());
+  EXPECT_THAT(Includes("kernels/cpu/simd/a.h", "#include \"hwy/highway.h\"\n"), IsEmpty());
   EXPECT_THAT(Includes("graph/ir/a.cc", "#include \"halftone/proto/graph.pb.h\"\n"), IsEmpty());
 }
 
@@ -122,6 +160,16 @@ TEST(CheckIncludes, SeesShortNames) {
 
 TEST(CheckIncludes, IgnoresOtherFiles) {
   EXPECT_THAT(Includes("docs/a.md", "#include \"a.h\"\n"), IsEmpty());
+}
+
+TEST(CheckRegistrations, SeesOneOutsideOps) {
+  const std::string code = "namespace a {\nvoid Register_cpu_b(KernelRegistry& r) {\n}\n}\n";
+  EXPECT_THAT(CheckRegistrations({"kernels/cpu/simd/b.cc", code}),
+              ElementsAre("kernels/cpu/simd/b.cc:2: registers, and nothing calls it: the folder is "
+                          "not `ops`"));
+  EXPECT_EQ(CheckRegistrations({"graph/ops/support/b.cc", code}).size(), 1u);
+  EXPECT_THAT(CheckRegistrations({"kernels/cpu/ops/b.cc", code}), IsEmpty());
+  EXPECT_THAT(CheckRegistrations({"kernels/cpu/simd/b.cc", "// void Register_cpu_b\n"}), IsEmpty());
 }
 
 TEST(CheckPragmaOnce, SeesMissingPragma) {

@@ -1,6 +1,6 @@
 // conv2d and its gradients: each entry gives a case of conv2d with and without bias, and one of
 // each gradient.
-#include "halftone/graph/ops/window_util.h"
+#include "halftone/graph/ops/support/window.h"
 #include "halftone/tests/support/op_cases.h"
 
 namespace halftone::testing {

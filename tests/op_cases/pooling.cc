@@ -1,5 +1,5 @@
 // max_pool2d, avg_pool2d and their gradients.
-#include "halftone/graph/ops/window_util.h"
+#include "halftone/graph/ops/support/window.h"
 #include "halftone/tests/support/op_cases.h"
 
 namespace halftone::testing {

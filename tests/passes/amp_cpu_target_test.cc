@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "halftone/kernels/cpu_target.h"
+#include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/amp/report.h"
-#include "halftone/passes/insert_amp_casts.h"
-#include "halftone/passes/trim_amp_islands.h"
+#include "halftone/passes/amp/trim_amp_islands.h"
 #include "halftone/tests/passes/amp_test_util.h"
 
 namespace halftone::testing {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "halftone/passes/insert_amp_casts.h"
+#include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/tests/passes/amp_test_util.h"
 
 namespace halftone::testing {

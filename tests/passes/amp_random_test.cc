@@ -3,9 +3,9 @@
 
 #include "halftone/graph/ir/builder.h"
 #include "halftone/passes/amp/amp_graph.h"
-#include "halftone/passes/insert_amp_casts.h"
-#include "halftone/passes/trim_amp_islands.h"
-#include "halftone/passes/verify_amp_dtypes.h"
+#include "halftone/passes/amp/insert_amp_casts.h"
+#include "halftone/passes/amp/trim_amp_islands.h"
+#include "halftone/passes/amp/verify_amp_dtypes.h"
 #include "halftone/tests/passes/amp_test_util.h"
 #include "halftone/tests/support/random_step.h"
 

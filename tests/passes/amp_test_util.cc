@@ -7,9 +7,9 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/ir/verify.h"
 #include "halftone/passes/amp/amp_graph.h"
+#include "halftone/passes/amp/insert_amp_casts.h"
+#include "halftone/passes/amp/verify_amp_dtypes.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/insert_amp_casts.h"
-#include "halftone/passes/verify_amp_dtypes.h"
 
 namespace halftone::testing {
 

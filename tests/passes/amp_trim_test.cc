@@ -4,8 +4,9 @@
 
 #include "halftone/passes/amp/amp_graph.h"
 #include "halftone/passes/amp/report.h"
-#include "halftone/passes/trim_amp_islands.h"
-#include "halftone/passes/verify_amp_dtypes.h"
+#include "halftone/passes/amp/trim_amp_islands.h"
+#include "halftone/passes/amp/verify_amp_dtypes.h"
+#include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tests/passes/amp_test_util.h"
 
 namespace halftone::testing {

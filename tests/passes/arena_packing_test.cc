@@ -1,4 +1,4 @@
-#include "halftone/passes/arena_packing.h"
+#include "halftone/passes/memory/arena_packing.h"
 
 #include <gtest/gtest.h>
 

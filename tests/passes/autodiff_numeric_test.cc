@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/autodiff.h"
+#include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/fixed_targets.h"
 #include "halftone/tests/support/golden.h"
 

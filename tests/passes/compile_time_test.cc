@@ -10,7 +10,7 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/memory_plan.h"
+#include "halftone/passes/memory/memory_plan.h"
 #include "halftone/passes/pipeline.h"
 
 namespace halftone::passes {

@@ -4,9 +4,9 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/fold_constants.h"
 #include "halftone/passes/pass_manager.h"
-#include "halftone/passes/rewrite.h"
+#include "halftone/passes/rewrite/fold_constants.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "halftone/passes/memory_plan_check.h"
+#include "halftone/passes/memory/memory_plan_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

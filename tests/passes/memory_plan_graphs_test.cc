@@ -5,7 +5,7 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/memory_plan_check.h"
+#include "halftone/passes/memory/memory_plan_check.h"
 #include "halftone/passes/pipeline.h"
 #include "halftone/tests/support/golden.h"
 #include "halftone/tests/support/random_step.h"

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/text.h"
-#include "halftone/passes/memory_plan.h"
-#include "halftone/passes/memory_plan_check.h"
+#include "halftone/passes/memory/memory_plan.h"
+#include "halftone/passes/memory/memory_plan_check.h"
 
 namespace halftone::passes {
 namespace {

@@ -1,9 +1,9 @@
-#include "halftone/passes/memory_plan.h"
+#include "halftone/passes/memory/memory_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/text.h"
-#include "halftone/passes/memory_plan_check.h"
+#include "halftone/passes/memory/memory_plan_check.h"
 
 namespace halftone::passes {
 namespace {

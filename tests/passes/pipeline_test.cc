@@ -7,9 +7,9 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/ir/verify.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/decompose_unsupported.h"
 #include "halftone/passes/fixed_targets.h"
-#include "halftone/passes/memory_plan_check.h"
+#include "halftone/passes/memory/memory_plan_check.h"
+#include "halftone/passes/rewrite/decompose_unsupported.h"
 
 namespace halftone::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "halftone/passes/replacements.h"
+#include "halftone/passes/rewrite/replacements.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "halftone/passes/insert_optimizers.h"
-#include "halftone/passes/scale_losses.h"
-#include "halftone/passes/update_scalers.h"
+#include "halftone/passes/amp/scale_losses.h"
+#include "halftone/passes/amp/update_scalers.h"
+#include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/tests/passes/amp_test_util.h"
 
 namespace halftone::testing {

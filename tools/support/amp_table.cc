@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "halftone/passes/insert_amp_casts.h"
+#include "halftone/passes/amp/insert_amp_casts.h"
+#include "halftone/passes/amp/trim_amp_islands.h"
 #include "halftone/passes/pass_manager.h"
-#include "halftone/passes/rewrite.h"
-#include "halftone/passes/trim_amp_islands.h"
+#include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tools/support/json_text.h"
 
 namespace halftone::tools {

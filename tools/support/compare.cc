@@ -7,7 +7,7 @@
 #include <map>
 
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/rewrite.h"
+#include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tools/support/table.h"
 
 namespace halftone::tools {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "halftone/passes/storage_alias.h"
+#include "halftone/passes/layout/storage_alias.h"
 #include "halftone/tools/support/json_text.h"
 #include "halftone/tools/support/table.h"
 

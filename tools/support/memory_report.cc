@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "halftone/passes/memory_plan.h"
-#include "halftone/passes/rewrite.h"
-#include "halftone/passes/storage_alias.h"
+#include "halftone/passes/layout/storage_alias.h"
+#include "halftone/passes/memory/memory_plan.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::tools {
 namespace {

@@ -1,6 +1,6 @@
 #include "halftone/tools/support/node_look.h"
 
-#include "halftone/passes/rewrite.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::tools {
 

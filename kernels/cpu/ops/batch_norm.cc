@@ -1,0 +1,284 @@
+// batch_norm, batch_norm_inference, batch_norm_grad, for channels-last and plain operands. oneDNN's
+// batch normalisation is not used: it keeps the variance where we keep 1 / sqrt(var + eps).
+//
+// Statistics: exact enough in f32 over a block (rows of channels, or one channel of one image), in
+// two passes over the cache, then combined over blocks in f64. Blocks depend on the shape alone.
+#include <algorithm>
+#include <cmath>
+
+#include "halftone/core/threads.h"
+#include "halftone/kernels/cpu/simd/batch_norm_fns.h"
+#include "halftone/kernels/cpu/support/native_kernel.h"
+
+namespace halftone::kernels {
+namespace {
+
+// How x [N, C, ...] lies: `images` blocks of [channels, inner], or, where channels are innermost
+// (channels-last, and rank 2), `inner` = 1 and all positions are rows.
+struct BatchNormShape {
+  explicit BatchNormShape(const ir::ValueType& x)
+      : dtype(x.dtype), size(static_cast<int64_t>(SizeOf(dtype))), channels(x.shape[1]) {
+    last = x.layout == ir::Layout::kChannelsLast || x.shape.rank() == 2;
+    for (int i = 2; i < x.shape.rank(); ++i) positions *= x.shape[i];
+    images = x.shape[0];
+    per_channel = images * positions;
+    blocks = last ? (per_channel + kBlockRows - 1) / kBlockRows : images;
+  }
+  int64_t BlockCount(int64_t b) const {
+    return last ? std::min(kBlockRows, per_channel - b * kBlockRows) : positions;
+  }
+  // Rows per thread in a pass over channels-last rows.
+  int64_t row_grain() const {
+    return std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, channels));
+  }
+  // Channels of images per thread in a pass over plain ones.
+  int64_t plane_grain() const {
+    return std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, positions));
+  }
+
+  static constexpr int64_t kBlockRows = 128;
+  DType dtype;
+  int64_t size, channels, images = 0, positions = 1, per_channel = 0, blocks = 0;
+  bool last = false;
+};
+
+const char* At(const void* data, int64_t bytes) { return static_cast<const char*>(data) + bytes; }
+char* At(void* data, int64_t bytes) { return static_cast<char*>(data) + bytes; }
+
+const float* Floats(const KernelArgs& args, int port) {
+  return static_cast<const float*>(args.inputs[port]);
+}
+
+// What both forms of the normalisation end in.
+void ApplyBatchNorm(const BatchNormShape& s, const BatchNormFns& fns, const void* x, void* y,
+                    const BatchNormApply& p) {
+  if (s.last) {
+    ParallelFor(0, s.per_channel, s.row_grain(), [&](int64_t first, int64_t last) {
+      const int64_t at = first * s.channels * s.size;
+      fns.apply(At(x, at), At(y, at), last - first, s.channels, p);
+    });
+    return;
+  }
+  ParallelFor(0, s.images * s.channels, s.plane_grain(), [&](int64_t first, int64_t last) {
+    for (int64_t plane = first; plane < last; ++plane) {
+      const int64_t c = plane % s.channels, at = plane * s.positions * s.size;
+      fns.row_apply(At(x, at), At(y, at), s.positions,
+                    {p.mean_high + c, p.mean_low + c, p.scale + c, p.shift + c});
+    }
+  });
+}
+
+class BatchNormKernel : public Kernel {
+ public:
+  explicit BatchNormKernel(const ir::Node& node)
+      : s_(node.input_type(0)),
+        fns_(FindBatchNormFns(s_.dtype)),
+        eps_(node.attrs().GetFloat("eps")),
+        momentum_(node.attrs().GetFloat("momentum")) {
+    workspace_bytes_ = s_.blocks * s_.channels * sizeof(Moments) + 3 * s_.channels * sizeof(float);
+  }
+
+  // The new running statistics may be the old ones in place.
+  void Run(const KernelArgs& args) override {
+    auto* blocks = static_cast<Moments*>(args.workspace);
+    BlockMoments(args.inputs[0], blocks);
+    auto* high = reinterpret_cast<float*>(blocks + s_.blocks * s_.channels);
+    float *low = high + s_.channels, *scale = low + s_.channels;
+    auto* save_mean = static_cast<float*>(args.outputs[1]);
+    auto* save_invstd = static_cast<float*>(args.outputs[2]);
+    auto* new_mean = static_cast<float*>(args.outputs[3]);
+    auto* new_var = static_cast<float*>(args.outputs[4]);
+    const auto n = static_cast<double>(s_.per_channel);
+    ParallelFor(0, s_.channels, kCombineGrain, [&](int64_t first, int64_t last) {
+      for (int64_t c = first; c < last; ++c) {
+        const Moments all = Combined(blocks, c);
+        const double var = all.m2 / n, invstd = 1 / std::sqrt(var + eps_);
+        const SplitMean mean(all.mean);
+        high[c] = mean.high;
+        low[c] = mean.low;
+        scale[c] = static_cast<float>(invstd * Floats(args, 1)[c]);
+        save_mean[c] = mean.high;
+        save_invstd[c] = static_cast<float>(invstd);
+        new_mean[c] =
+            static_cast<float>((1 - momentum_) * Floats(args, 3)[c] + momentum_ * all.mean);
+        new_var[c] = static_cast<float>((1 - momentum_) * Floats(args, 4)[c] +
+                                        momentum_ * var * n / (n - 1));
+      }
+    });
+    ApplyBatchNorm(s_, fns_, args.inputs[0], args.outputs[0], {high, low, scale, Floats(args, 2)});
+  }
+
+ private:
+  static constexpr int64_t kCombineGrain = 16;
+
+  void BlockMoments(const void* x, Moments* moments) const {
+    if (!s_.last) {
+      ParallelFor(0, s_.images * s_.channels, s_.plane_grain(), [&](int64_t first, int64_t last) {
+        for (int64_t plane = first; plane < last; ++plane) {
+          moments[plane] = fns_.row_moments(At(x, plane * s_.positions * s_.size), s_.positions);
+        }
+      });
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, s_.row_grain() / BatchNormShape::kBlockRows);
+    ParallelFor(0, s_.blocks, grain, [&](int64_t first, int64_t last) {
+      for (int64_t b = first; b < last; ++b) {
+        const int64_t row = b * BatchNormShape::kBlockRows;
+        for (int64_t c = 0; c < s_.channels; c += kNormTile) {
+          fns_.moments(At(x, (row * s_.channels + c) * s_.size), s_.channels, s_.BlockCount(b),
+                       std::min(kNormTile, s_.channels - c), moments + b * s_.channels + c);
+        }
+      }
+    });
+  }
+
+  Moments Combined(const Moments* blocks, int64_t c) const {
+    Moments all;
+    for (int64_t b = 0; b < s_.blocks; ++b) {
+      all.mean += blocks[b * s_.channels + c].mean * static_cast<double>(s_.BlockCount(b));
+    }
+    all.mean /= static_cast<double>(s_.per_channel);
+    for (int64_t b = 0; b < s_.blocks; ++b) {
+      const Moments& block = blocks[b * s_.channels + c];
+      const double off = block.mean - all.mean;
+      all.m2 += block.m2 + off * off * static_cast<double>(s_.BlockCount(b));
+    }
+    return all;
+  }
+
+  BatchNormShape s_;
+  BatchNormFns fns_;
+  double eps_, momentum_;
+};
+
+class BatchNormInferenceKernel : public Kernel {
+ public:
+  explicit BatchNormInferenceKernel(const ir::Node& node)
+      : s_(node.input_type(0)),
+        fns_(FindBatchNormFns(s_.dtype)),
+        eps_(node.attrs().GetFloat("eps")) {
+    workspace_bytes_ = 2 * s_.channels * sizeof(float);
+  }
+
+  // y may be x in place.
+  void Run(const KernelArgs& args) override {
+    auto* scale = static_cast<float*>(args.workspace);
+    float* no_low = scale + s_.channels;
+    for (int64_t c = 0; c < s_.channels; ++c) {
+      const double invstd = 1 / std::sqrt(Floats(args, 4)[c] + eps_);
+      scale[c] = static_cast<float>(invstd * Floats(args, 1)[c]);
+      no_low[c] = 0;
+    }
+    ApplyBatchNorm(s_, fns_, args.inputs[0], args.outputs[0],
+                   {Floats(args, 3), no_low, scale, Floats(args, 2)});
+  }
+
+ private:
+  BatchNormShape s_;
+  BatchNormFns fns_;
+  double eps_;
+};
+
+class BatchNormGradKernel : public Kernel {
+ public:
+  explicit BatchNormGradKernel(const ir::Node& node)
+      : s_(node.input_type(0)), fns_(FindBatchNormFns(s_.dtype)) {
+    workspace_bytes_ =
+        2 * s_.blocks * s_.channels * sizeof(double) + 3 * s_.channels * sizeof(float);
+  }
+
+  void Run(const KernelArgs& args) override {
+    const void* x = args.inputs[0];
+    const void* dy = args.inputs[1];
+    const float* mean = Floats(args, 3);
+    auto* dy_sums = static_cast<double*>(args.workspace);
+    double* dyx_sums = dy_sums + s_.blocks * s_.channels;
+    BlockSums(x, dy, mean, dy_sums, dyx_sums);
+    auto* scale = reinterpret_cast<float*>(dyx_sums + s_.blocks * s_.channels);
+    float *offset = scale + s_.channels, *slope = offset + s_.channels;
+    auto* dgamma = static_cast<float*>(args.outputs[1]);
+    auto* dbeta = static_cast<float*>(args.outputs[2]);
+    const auto n = static_cast<double>(s_.per_channel);
+    for (int64_t c = 0; c < s_.channels; ++c) {
+      double dy_sum = 0, dyx_sum = 0;
+      for (int64_t b = 0; b < s_.blocks; ++b) {
+        dy_sum += dy_sums[b * s_.channels + c];
+        dyx_sum += dyx_sums[b * s_.channels + c];
+      }
+      const double invstd = Floats(args, 4)[c];
+      dgamma[c] = static_cast<float>(dyx_sum * invstd);
+      dbeta[c] = static_cast<float>(dy_sum);
+      scale[c] = static_cast<float>(Floats(args, 2)[c] * invstd);
+      offset[c] = static_cast<float>(dy_sum / n);
+      slope[c] = static_cast<float>(dyx_sum / n * invstd * invstd);
+    }
+    Apply(x, dy, args.outputs[0], {mean, scale, offset, slope});
+  }
+
+ private:
+  void BlockSums(const void* x, const void* dy, const float* mean, double* dy_sums,
+                 double* dyx_sums) const {
+    if (!s_.last) {
+      ParallelFor(0, s_.images * s_.channels, s_.plane_grain(), [&](int64_t first, int64_t last) {
+        for (int64_t plane = first; plane < last; ++plane) {
+          const int64_t at = plane * s_.positions * s_.size;
+          fns_.row_grad_sums(At(x, at), At(dy, at), s_.positions, mean[plane % s_.channels],
+                             dy_sums + plane, dyx_sums + plane);
+        }
+      });
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, s_.row_grain() / BatchNormShape::kBlockRows);
+    ParallelFor(0, s_.blocks, grain, [&](int64_t first, int64_t last) {
+      for (int64_t b = first; b < last; ++b) {
+        const int64_t row = b * BatchNormShape::kBlockRows;
+        for (int64_t c = 0; c < s_.channels; c += kNormTile) {
+          const int64_t at = (row * s_.channels + c) * s_.size, to = b * s_.channels + c;
+          fns_.grad_sums(At(x, at), At(dy, at), s_.channels, s_.BlockCount(b),
+                         std::min(kNormTile, s_.channels - c), mean + c, dy_sums + to,
+                         dyx_sums + to);
+        }
+      }
+    });
+  }
+
+  void Apply(const void* x, const void* dy, void* dx, const BatchNormGradApply& p) const {
+    if (s_.last) {
+      ParallelFor(0, s_.per_channel, s_.row_grain(), [&](int64_t first, int64_t last) {
+        const int64_t at = first * s_.channels * s_.size;
+        fns_.grad_apply(At(x, at), At(dy, at), At(dx, at), last - first, s_.channels, p);
+      });
+      return;
+    }
+    ParallelFor(0, s_.images * s_.channels, s_.plane_grain(), [&](int64_t first, int64_t last) {
+      for (int64_t plane = first; plane < last; ++plane) {
+        const int64_t c = plane % s_.channels, at = plane * s_.positions * s_.size;
+        fns_.row_grad_apply(At(x, at), At(dy, at), At(dx, at), s_.positions,
+                            {p.mean + c, p.scale + c, p.offset + c, p.slope + c});
+      }
+    });
+  }
+
+  BatchNormShape s_;
+  BatchNormFns fns_;
+};
+
+absl::Status OneLayoutOfX(const ir::Node& node) {
+  const ir::Layout layout = node.output_type().layout;
+  for (const ir::Value& v : node.inputs()) {
+    if (v.shape() == node.output_type().shape && v.type().layout != layout) {
+      return Unimplemented("layouts differ");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Register_cpu_batch_norm(KernelRegistry& r) {
+  AddSimdCandidate<BatchNormKernel>(r, "batch_norm", OneLayoutOfX);
+  AddSimdCandidate<BatchNormInferenceKernel>(r, "batch_norm_inference", OneLayoutOfX);
+  AddSimdCandidate<BatchNormGradKernel>(r, "batch_norm_grad", OneLayoutOfX);
+}
+
+}  // namespace halftone::kernels

@@ -1,0 +1,162 @@
+// gather_grad and embedding_grad: each row of the result is the sum of the rows of dy that its
+// index picks, in their order, in f32 over short blocks and in f64 over those, rounded once. The
+// picks are first sorted by row (a stable counting sort in the workspace), so that rows are
+// independent and the result does not depend on the threads.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_scatter.cc"
+#include "halftone/kernels/cpu/simd/targets.h"
+// Highway reads the macro that the line above defines.
+#include <hwy/foreach_target.h>
+// The rest is included once per target.
+#include <algorithm>
+#include <cstring>
+
+#include "halftone/core/threads.h"
+#include "halftone/graph/ops/support/infer.h"
+#include "halftone/kernels/cpu/ops/sum_rows_fn.h"
+#include "halftone/kernels/cpu/simd/vectors-inl.h"
+#include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/cpu/support/row_index.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace halftone::kernels {
+namespace HWY_NAMESPACE {
+
+// Of the vectors that `load` reads at the picked rows.
+template <typename X, typename Load>
+HWY_INLINE F32Vec SumPicked(const X* x, const int64_t* picks, int64_t count, int64_t inner,
+                            const Load& load) {
+  const auto block = [&](int64_t begin, int64_t end) {
+    F32Vec sum = load(x + picks[begin] * inner);
+    for (int64_t i = begin + 1; i < end; ++i) sum = hn::Add(sum, load(x + picks[i] * inner));
+    return sum;
+  };
+  if (count <= kLaneTerms) return block(0, count);
+  double sums[kLanes];
+  std::fill_n(sums, kLanes, -0.0);
+  for (int64_t begin = 0; begin < count; begin += kLaneTerms) {
+    AddToDoubles(block(begin, std::min(begin + kLaneTerms, count)), sums);
+  }
+  float rounded[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) rounded[i] = static_cast<float>(sums[i]);
+  return LoadVec(rounded);
+}
+
+template <typename X, typename Y>
+void SumRows(const void* data, const int64_t* picks, int64_t count, int64_t inner, void* sums) {
+  const X* x = static_cast<const X*>(data);
+  Y* y = static_cast<Y*>(sums);
+  constexpr int64_t kStep = kLanes;
+  int64_t j = 0;
+  for (; j + kStep <= inner; j += kStep) {
+    StoreVec(SumPicked(x + j, picks, count, inner, [](const X* p) { return LoadVec(p); }), y + j);
+  }
+  if (j >= inner) return;
+  const size_t rest = inner - j;
+  const auto load = [rest](const X* p) { return LoadPart(p, rest); };
+  StorePart(SumPicked(x + j, picks, count, inner, load), y + j, rest);
+}
+
+SumRowsFn FindSumRows(DType x, DType y) {
+  const bool wide = y == DType::kF32;
+  switch (x) {
+    case DType::kF16:
+      return wide ? SumRows<F16, float> : SumRows<F16, F16>;
+    case DType::kBF16:
+      return wide ? SumRows<BF16, float> : SumRows<BF16, BF16>;
+    default:
+      return SumRows<float, float>;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace halftone::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace halftone::kernels {
+namespace {
+
+HWY_EXPORT(FindSumRows);
+
+// dy [outer, picks, inner] to dx [outer, rows, inner].
+class ScatterKernel : public Kernel {
+ public:
+  explicit ScatterKernel(const ir::Node& node)
+      : indices_(node.input_type(1)),
+        x_size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
+        y_size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))) {
+    const Shape& dx = node.output_type().shape;
+    const bool embedding = node.op().name == "embedding_grad";
+    const int axis = embedding ? 0 : ops::CheckedAxis(node.attrs().GetInt("axis"), dx.rank());
+    if (embedding) ignored_ = node.attrs().GetInt("padding_idx");
+    for (int i = 0; i < axis; ++i) outer_ *= dx[i];
+    rows_ = dx[axis];
+    for (int i = axis + 1; i < dx.rank(); ++i) inner_ *= dx[i];
+    fn_ = HWY_DYNAMIC_DISPATCH(FindSumRows)(node.input_type(0).dtype, node.output_type().dtype);
+    workspace_bytes_ = (rows_ + indices_.count()) * sizeof(int64_t);
+  }
+
+  void Run(const KernelArgs& args) override {
+    if (!indices_.Check(args.inputs[1], rows_, args.state)) return;
+    if (outer_ * rows_ * inner_ == 0) return;
+    auto* ends = static_cast<int64_t*>(args.workspace);
+    int64_t* picks = ends + rows_;
+    Sort(args.inputs[1], ends, picks);
+    const char* dy = static_cast<const char*>(args.inputs[0]);
+    char* dx = static_cast<char*>(args.outputs[0]);
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / inner_);
+    ParallelFor(0, outer_ * rows_, grain, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = i % rows_, begin = row == 0 ? 0 : ends[row - 1];
+        char* to = dx + i * inner_ * y_size_;
+        if (ends[row] == begin) {
+          std::memset(to, 0, inner_ * y_size_);
+        } else {
+          fn_(dy + i / rows_ * indices_.count() * inner_ * x_size_, picks + begin,
+              ends[row] - begin, inner_, to);
+        }
+      }
+    });
+  }
+
+ private:
+  // The picks of row r are picks[ends[r - 1], ends[r]), ascending.
+  void Sort(const void* indices, int64_t* ends, int64_t* picks) const {
+    std::fill_n(ends, rows_, 0);
+    for (int64_t p = 0; p < indices_.count(); ++p) {
+      const int64_t row = indices_.At(indices, p);
+      if (row != ignored_) ++ends[row];
+    }
+    int64_t start = 0;
+    for (int64_t r = 0; r < rows_; ++r) {
+      const int64_t count = ends[r];
+      ends[r] = start;
+      start += count;
+    }
+    for (int64_t p = 0; p < indices_.count(); ++p) {
+      const int64_t row = indices_.At(indices, p);
+      if (row != ignored_) picks[ends[row]++] = p;
+    }
+  }
+
+  RowIndices indices_;
+  int64_t x_size_, y_size_;
+  int64_t outer_ = 1, rows_ = 0, inner_ = 1, ignored_ = -1;
+  SumRowsFn fn_;
+};
+
+absl::Status PlainGradient(const ir::Node& node) {
+  if (node.input_type(0).layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Register_cpu_simd_scatter(KernelRegistry& r) {
+  AddSimdCandidate<ScatterKernel>(r, "gather_grad", PlainGradient);
+  AddSimdCandidate<ScatterKernel>(r, "embedding_grad", PlainGradient);
+}
+
+}  // namespace halftone::kernels
+#endif

@@ -1,0 +1,246 @@
+// softmax, log_softmax and their gradients. Along contiguous classes lanes are classes; otherwise
+// lanes are lines, in tiles (lines.h).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_softmax.cc"
+#include "halftone/kernels/cpu/simd/targets.h"
+// Highway reads the macro that the line above defines.
+#include <hwy/foreach_target.h>
+// The rest is included once per target.
+#include <cmath>
+#include <limits>
+
+#include "halftone/core/threads.h"
+#include "halftone/kernels/cpu/ops/softmax_fns.h"
+#include "halftone/kernels/cpu/simd/lines-inl.h"
+#include "halftone/kernels/cpu/simd/math-inl.h"
+#include "halftone/kernels/cpu/support/native_kernel.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace halftone::kernels {
+namespace HWY_NAMESPACE {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// Lanes from `count` on become `fill`.
+HWY_INLINE V Filled(V v, size_t count, float fill) {
+  return count == kLanes ? v : Select(hn::FirstN(F32Tag(), count), v, Splat(fill));
+}
+
+template <bool kLog, typename T>
+void SoftmaxRow(const void* x_data, void* y_data, int64_t n) {
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  V highest = Splat(kLowest);
+  ForBlocks(
+      n,
+      [&](auto load, size_t count) { highest = hn::Max(highest, Filled(load(x), count, kLowest)); },
+      [] {});
+  const V max = Splat(hn::GetLane(hn::MaxOfLanes(F32Tag(), highest)));
+  double total = 0;
+  V sum = Splat(0);
+  ForBlocks(
+      n,
+      [&](auto load, size_t count) {
+        sum = hn::Add(sum, Filled(ExpV(hn::Sub(load(x), max)), count, 0));
+      },
+      [&] {
+        total += SumOf(sum);
+        sum = Splat(0);
+      });
+  const V scale = Splat(static_cast<float>(kLog ? std::log(total) : 1 / total));
+  ForRow(n, [&](auto load, auto store) {
+    const V shifted = hn::Sub(load(x), max);
+    store(kLog ? hn::Sub(shifted, scale) : hn::Mul(ExpV(shifted), scale), y);
+  });
+}
+
+// Calls row(k) for the rows of a tile, and flush() behind every kLaneTerms of them and the last.
+template <typename Row, typename Flush>
+HWY_INLINE void ForTileRows(int64_t rows, const Row& row, const Flush& flush) {
+  for (int64_t k = 0; k < rows; ++k) {
+    row(k);
+    if (k % kLaneTerms == kLaneTerms - 1 || k == rows - 1) flush();
+  }
+}
+
+template <bool kLog, typename T>
+void SoftmaxTile(const void* x, void* y, const LineShape& s, int64_t first, int64_t count,
+                 int64_t width, float* tile) {
+  ReadLines(static_cast<const T*>(x), s, first, count, 0, s.size, width, tile);
+  float max[kMaxTileWidth], terms[kMaxTileWidth] = {}, scale[kMaxTileWidth];
+  double totals[kMaxTileWidth] = {};
+  std::fill_n(max, count, kLowest);
+  for (int64_t k = 0; k < s.size; ++k) {
+    const float* row = tile + k * width;
+    ForRow(count, [&](auto load, auto store) { store(hn::Max(load(max), load(row)), max); });
+  }
+  ForTileRows(
+      s.size,
+      [&](int64_t k) {
+        float* row = tile + k * width;
+        ForRow(count, [&](auto load, auto store) {
+          const V shifted = hn::Sub(load(row), load(max)), power = ExpV(shifted);
+          store(hn::Add(load(terms), power), terms);
+          store(kLog ? shifted : power, row);
+        });
+      },
+      [&] { FlushSums(terms, totals, count); });
+  for (int64_t i = 0; i < count; ++i) {
+    scale[i] = static_cast<float>(kLog ? std::log(totals[i]) : 1 / totals[i]);
+  }
+  for (int64_t k = 0; k < s.size; ++k) {
+    float* row = tile + k * width;
+    ForRow(count, [&](auto load, auto store) {
+      store(kLog ? hn::Sub(load(row), load(scale)) : hn::Mul(load(row), load(scale)), row);
+    });
+  }
+  WriteLines(tile, s, first, count, 0, s.size, width, static_cast<T*>(y));
+}
+
+// softmax: dx = y (dy - sum of y dy). log_softmax: dx = dy - e^y sum of dy.
+template <bool kLog>
+HWY_INLINE V SumTerm(V y, V dy) {
+  return kLog ? dy : hn::Mul(y, dy);
+}
+template <bool kLog>
+HWY_INLINE V GradOf(V y, V dy, V sum) {
+  return kLog ? hn::Sub(dy, hn::Mul(ExpV(y), sum)) : hn::Mul(y, hn::Sub(dy, sum));
+}
+
+template <bool kLog, typename T>
+void SoftmaxGradRow(const void* y_data, const void* dy_data, void* dx_data, int64_t n) {
+  const T* y = static_cast<const T*>(y_data);
+  const T* dy = static_cast<const T*>(dy_data);
+  T* dx = static_cast<T*>(dx_data);
+  double total = 0;
+  V sum = Splat(0);
+  ForBlocks(
+      n, [&](auto load, size_t) { sum = hn::Add(sum, SumTerm<kLog>(load(y), load(dy))); },
+      [&] {
+        total += SumOf(sum);
+        sum = Splat(0);
+      });
+  const V all = Splat(static_cast<float>(total));
+  ForRow(n, [&](auto load, auto store) { store(GradOf<kLog>(load(y), load(dy), all), dx); });
+}
+
+template <bool kLog, typename T>
+void SoftmaxGradTile(const void* y, const void* dy, void* dx, const LineShape& s, int64_t first,
+                     int64_t count, int64_t width, float* tile) {
+  float *const y_tile = tile, *const dy_tile = tile + s.size * width;
+  ReadLines(static_cast<const T*>(y), s, first, count, 0, s.size, width, y_tile);
+  ReadLines(static_cast<const T*>(dy), s, first, count, 0, s.size, width, dy_tile);
+  float terms[kMaxTileWidth] = {}, sums[kMaxTileWidth];
+  double totals[kMaxTileWidth] = {};
+  ForTileRows(
+      s.size,
+      [&](int64_t k) {
+        const float *y_row = y_tile + k * width, *dy_row = dy_tile + k * width;
+        ForRow(count, [&](auto load, auto store) {
+          store(hn::Add(load(terms), SumTerm<kLog>(load(y_row), load(dy_row))), terms);
+        });
+      },
+      [&] { FlushSums(terms, totals, count); });
+  for (int64_t i = 0; i < count; ++i) sums[i] = static_cast<float>(totals[i]);
+  for (int64_t k = 0; k < s.size; ++k) {
+    float *y_row = y_tile + k * width, *dy_row = dy_tile + k * width;
+    ForRow(count, [&](auto load, auto store) {
+      store(GradOf<kLog>(load(y_row), load(dy_row), load(sums)), dy_row);
+    });
+  }
+  WriteLines(dy_tile, s, first, count, 0, s.size, width, static_cast<T*>(dx));
+}
+
+template <bool kLog, typename T>
+SoftmaxFns FnsOf() {
+  return {SoftmaxRow<kLog, T>, SoftmaxTile<kLog, T>, SoftmaxGradRow<kLog, T>,
+          SoftmaxGradTile<kLog, T>};
+}
+template <bool kLog>
+SoftmaxFns FnsOf(DType dtype) {
+  return dtype == DType::kF32   ? FnsOf<kLog, float>()
+         : dtype == DType::kF16 ? FnsOf<kLog, F16>()
+                                : FnsOf<kLog, BF16>();
+}
+SoftmaxFns FindSoftmaxFns(bool log, DType dtype) {
+  return log ? FnsOf<true>(dtype) : FnsOf<false>(dtype);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace halftone::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace halftone::kernels {
+namespace {
+
+HWY_EXPORT(FindSoftmaxFns);
+
+// Forward: x to y; backward: y and dy to dx. The result may lie over an operand: a line is read
+// before it is written.
+class SoftmaxKernel : public Kernel {
+ public:
+  explicit SoftmaxKernel(const ir::Node& node)
+      : shape_(node.output_type().shape, node.attrs().GetInt("axis")),
+        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))),
+        backward_(node.num_inputs() == 2),
+        tiles_(shape_, backward_ ? 2 : 1) {
+    const bool log = node.op().name.rfind("log_", 0) == 0;
+    fns_ = HWY_DYNAMIC_DISPATCH(FindSoftmaxFns)(log, node.output_type().dtype);
+    if (shape_.inner > 1) workspace_bytes_ = tiles_.workspace_bytes();
+  }
+
+  void Run(const KernelArgs& args) override {
+    if (shape_.lines() * shape_.size == 0) return;
+    const auto* a = static_cast<const char*>(args.inputs[0]);
+    const auto* b = backward_ ? static_cast<const char*>(args.inputs[1]) : nullptr;
+    auto* y = static_cast<char*>(args.outputs[0]);
+    if (shape_.inner > 1) {
+      tiles_.Run(args.workspace, [&](int64_t first, int64_t count, float* tile) {
+        if (backward_) {
+          fns_.grad_tile(a, b, y, shape_, first, count, tiles_.width(), tile);
+        } else {
+          fns_.tile(a, y, shape_, first, count, tiles_.width(), tile);
+        }
+      });
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / 8 / shape_.size);
+    ParallelFor(0, shape_.outer, grain, [&](int64_t first, int64_t last) {
+      for (int64_t line = first; line < last; ++line) {
+        const int64_t at = line * shape_.size * size_;
+        if (backward_) {
+          fns_.grad_row(a + at, b + at, y + at, shape_.size);
+        } else {
+          fns_.row(a + at, y + at, shape_.size);
+        }
+      }
+    });
+  }
+
+ private:
+  LineShape shape_;
+  int64_t size_;
+  bool backward_;
+  LineTiles tiles_;
+  SoftmaxFns fns_;
+};
+
+absl::Status PlainOperands(const ir::Node& node) {
+  if (node.output_type().shape.rank() == 0) return Unimplemented("rank 0");
+  for (const ir::Value& v : node.inputs()) {
+    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Register_cpu_simd_softmax(KernelRegistry& r) {
+  for (const char* op : {"softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}) {
+    AddSimdCandidate<SoftmaxKernel>(r, op, PlainOperands);
+  }
+}
+
+}  // namespace halftone::kernels
+#endif

@@ -1,0 +1,153 @@
+// Unary elementwise ops and activation gradients: one pass over flat arrays, f32 arithmetic, one
+// rounding.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_unary.cc"
+#include "halftone/kernels/cpu/simd/targets.h"
+// Highway reads the macro that the line above defines.
+#include <hwy/foreach_target.h>
+// The rest is included once per target.
+#include <cstring>
+
+#include "halftone/core/threads.h"
+#include "halftone/kernels/cpu/simd/math-inl.h"
+#include "halftone/kernels/cpu/simd/vectors-inl.h"
+#include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/functors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace halftone::kernels {
+namespace HWY_NAMESPACE {
+
+template <typename F, typename T>
+void Unary(const void* x, void* y, int64_t n) {
+  MapVec(static_cast<const T*>(x), static_cast<T*>(y), n, F());
+}
+template <typename F, typename T>
+void Pair(const void* a, const void* b, void* y, int64_t n) {
+  MapVec2(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(y), n, F());
+}
+
+template <typename F>
+UnaryFn UnaryOf(DType dtype) {
+  return dtype == DType::kF32   ? Unary<F, float>
+         : dtype == DType::kF16 ? Unary<F, F16>
+                                : Unary<F, BF16>;
+}
+template <typename F>
+PairFn PairOf(DType dtype) {
+  return dtype == DType::kF32   ? Pair<F, float>
+         : dtype == DType::kF16 ? Pair<F, F16>
+                                : Pair<F, BF16>;
+}
+
+// Null for a name that is not here.
+UnaryFn FindUnary(const char* formula, DType dtype) {
+  struct Row {
+    const char* formula;
+    UnaryFn (*of)(DType);
+  };
+  static constexpr Row kRows[] = {
+      {"relu", UnaryOf<ReluF>},         {"sigmoid", UnaryOf<SigmoidF>},
+      {"tanh", UnaryOf<TanhF>},         {"silu", UnaryOf<SiluF>},
+      {"gelu:none", UnaryOf<GeluErfF>}, {"gelu:tanh", UnaryOf<GeluTanhF>},
+      {"exp", UnaryOf<ExpF>},           {"log", UnaryOf<LogF>},
+      {"sqrt", UnaryOf<SqrtF>},         {"neg", UnaryOf<NegF>},
+      {"abs", UnaryOf<AbsF>},           {"floor", UnaryOf<FloorF>},
+      {"cos", UnaryOf<CosF>},           {"sin", UnaryOf<SinF>},
+      {"erf", UnaryOf<ErfF>},           {"reciprocal", UnaryOf<ReciprocalF>},
+  };
+  for (const Row& row : kRows) {
+    if (std::strcmp(row.formula, formula) == 0) return row.of(dtype);
+  }
+  return nullptr;
+}
+
+PairFn FindUnaryGrad(const char* formula, DType dtype) {
+  struct Row {
+    const char* formula;
+    PairFn (*of)(DType);
+  };
+  static constexpr Row kRows[] = {
+      {"relu_grad", PairOf<ReluGradF>},         {"sigmoid_grad", PairOf<SigmoidGradF>},
+      {"tanh_grad", PairOf<TanhGradF>},         {"silu_grad", PairOf<SiluGradF>},
+      {"gelu_grad:none", PairOf<GeluErfGradF>}, {"gelu_grad:tanh", PairOf<GeluTanhGradF>},
+  };
+  for (const Row& row : kRows) {
+    if (std::strcmp(row.formula, formula) == 0) return row.of(dtype);
+  }
+  return nullptr;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace halftone::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace halftone::kernels {
+namespace {
+
+HWY_EXPORT(FindUnary);
+HWY_EXPORT(FindUnaryGrad);
+
+// "gelu:tanh" for an op with variants, else the op's name.
+std::string FormulaOf(const ir::Node& node) {
+  const ir::AttrValue* variant = node.attrs().Find("approximate");
+  return variant == nullptr ? node.op().name
+                            : node.op().name + ":" + std::get<std::string>(*variant);
+}
+
+class UnaryKernel : public Kernel {
+ public:
+  explicit UnaryKernel(const ir::Node& node)
+      : n_(node.output_type().num_elements()),
+        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))) {
+    fn_ = HWY_DYNAMIC_DISPATCH(FindUnary)(FormulaOf(node).c_str(), node.output_type().dtype);
+    HT_CHECK(fn_ != nullptr, "no SIMD formula for the op");
+  }
+  void Run(const KernelArgs& args) override {
+    ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      fn_(static_cast<const char*>(args.inputs[0]) + begin * size_,
+          static_cast<char*>(args.outputs[0]) + begin * size_, end - begin);
+    });
+  }
+
+ private:
+  int64_t n_, size_;
+  UnaryFn fn_;
+};
+
+class UnaryGradKernel : public Kernel {
+ public:
+  explicit UnaryGradKernel(const ir::Node& node)
+      : n_(node.output_type().num_elements()),
+        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))) {
+    fn_ = HWY_DYNAMIC_DISPATCH(FindUnaryGrad)(FormulaOf(node).c_str(), node.output_type().dtype);
+    HT_CHECK(fn_ != nullptr, "no SIMD formula for the op");
+  }
+  void Run(const KernelArgs& args) override {
+    ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      fn_(static_cast<const char*>(args.inputs[0]) + begin * size_,
+          static_cast<const char*>(args.inputs[1]) + begin * size_,
+          static_cast<char*>(args.outputs[0]) + begin * size_, end - begin);
+    });
+  }
+
+ private:
+  int64_t n_, size_;
+  PairFn fn_;
+};
+
+}  // namespace
+
+void Register_cpu_simd_unary(KernelRegistry& r) {
+  for (const char* op : {"relu", "sigmoid", "tanh", "silu", "gelu", "exp", "log", "sqrt", "neg",
+                         "abs", "floor", "cos", "sin", "erf", "reciprocal"}) {
+    AddSimdCandidate<UnaryKernel>(r, op, SameLayouts);
+  }
+  for (const char* op : {"relu_grad", "sigmoid_grad", "tanh_grad", "silu_grad", "gelu_grad"}) {
+    AddSimdCandidate<UnaryGradKernel>(r, op, SameLayouts);
+  }
+}
+
+}  // namespace halftone::kernels
+#endif

@@ -1,0 +1,74 @@
+// Lines: what a softmax or a loss runs along, elements of one line `inner` apart. Lines that lie
+// beside each other are copied into a tile of f32 with a line a column, which is worked on with a
+// line a lane and copied back: memory is read and written once, in pieces as long as there are,
+// whatever the stride (one of 4,096 bytes would meet the same few places of the cache).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "halftone/core/threads.h"
+#include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ops/support/infer.h"
+
+namespace halftone::kernels {
+
+inline constexpr int64_t kMaxTileWidth = 64;
+
+// x as [outer, size, inner]. Line l is [l / inner, :, l % inner].
+struct LineShape {
+  LineShape(const Shape& x, int64_t axis_attr) {
+    const int axis = ops::CheckedAxis(axis_attr, x.rank());
+    for (int i = 0; i < axis; ++i) outer *= x[i];
+    size = x[axis];
+    for (int i = axis + 1; i < x.rank(); ++i) inner *= x[i];
+  }
+  int64_t lines() const { return outer * inner; }
+  // Element at which a line starts.
+  int64_t Start(int64_t line) const { return line / inner * size * inner + line % inner; }
+
+  int64_t outer = 1, size = 1, inner = 1;
+};
+
+// Deals the lines out to threads, tile by tile. A tile holds all of its lines' elements, so long
+// lines make it narrow: it is to stay in the second-level cache.
+class LineTiles {
+ public:
+  // `arrays` of f32 to a tile.
+  LineTiles(const LineShape& shape, int64_t arrays)
+      : shape_(shape),
+        width_(shape.size <= 2048   ? kMaxTileWidth
+               : shape.size <= 4096 ? 32
+                                    : 16),
+        tiles_((shape.lines() + width_ - 1) / width_),
+        slots_(std::min<int64_t>(NumThreads(), tiles_)),
+        slot_elements_(arrays * shape.size * width_) {}
+
+  int64_t width() const { return width_; }
+  size_t workspace_bytes() const {
+    return static_cast<size_t>(slots_ * slot_elements_) * sizeof(float);
+  }
+
+  // call(first line, count of lines, arrays)
+  template <typename Call>
+  void Run(void* workspace, const Call& call) const {
+    constexpr int64_t kWorthAThread = 2048;  // elements
+    const bool shared = shape_.lines() * shape_.size > kWorthAThread;
+    ParallelFor(0, slots_, shared ? 1 : slots_, [&](int64_t first_slot, int64_t last_slot) {
+      for (int64_t slot = first_slot; slot < last_slot; ++slot) {
+        float* arrays = static_cast<float*>(workspace) + slot * slot_elements_;
+        const int64_t end = tiles_ * (slot + 1) / slots_;
+        for (int64_t tile = tiles_ * slot / slots_; tile < end; ++tile) {
+          const int64_t first = tile * width_;
+          call(first, std::min(width_, shape_.lines() - first), arrays);
+        }
+      }
+    });
+  }
+
+ private:
+  LineShape shape_;
+  int64_t width_, tiles_, slots_, slot_elements_;
+};
+
+}  // namespace halftone::kernels

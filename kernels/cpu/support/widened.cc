@@ -1,0 +1,118 @@
+#include "halftone/kernels/cpu/support/widened.h"
+
+#include <vector>
+
+#include "halftone/kernels/cpu/simd/convert.h"
+
+namespace halftone::kernels {
+namespace {
+
+size_t AlignUp(size_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+// The same node over f32: one op over inputs, in a graph of its own.
+absl::StatusOr<const ir::Node*> WidenNode(const ir::Node& node, ir::Graph& graph) {
+  const auto widen = [](ir::ValueType type) {
+    if (IsLow(type.dtype)) type.dtype = DType::kF32;
+    return type;
+  };
+  const ir::OpRecord* input = ir::OpRegistry::Global().Find("input");
+  HT_CHECK(input != nullptr);
+  std::vector<ir::Value> inputs;
+  for (const ir::Value& v : node.inputs()) {
+    inputs.push_back(graph.AddNode(input, {}, {}, {widen(v.type())}, "x", "")->output());
+  }
+  std::vector<ir::ValueType> outputs;
+  for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(widen(node.output_type(i)));
+  return graph.AddNode(&node.op(), inputs, node.attrs(), outputs, node.name(), "");
+}
+
+class WidenedKernel : public Kernel {
+ public:
+  struct Port {
+    DType dtype;  // in the graph
+    int64_t elements;
+    bool widened;
+    size_t offset;  // of the f32 copy in the workspace
+  };
+
+  WidenedKernel(const ir::Node& node, std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {
+    for (const ir::Value& v : node.inputs()) inputs_.push_back(MakePort(v.type()));
+    for (int i = 0; i < node.num_outputs(); ++i) outputs_.push_back(MakePort(node.output_type(i)));
+    inner_workspace_ = workspace_bytes_;
+    workspace_bytes_ += AlignUp(inner_->workspace_bytes());
+    implementation_ = inner_->name() + "/" + inner_->implementation();
+    wide_inputs_.resize(inputs_.size());
+    wide_outputs_.resize(outputs_.size());
+  }
+
+  void Run(const KernelArgs& args) override {
+    char* workspace = static_cast<char*>(args.workspace);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Port& port = inputs_[i];
+      wide_inputs_[i] = args.inputs[i];
+      if (!port.widened) continue;
+      Convert(args.inputs[i], port.dtype, workspace + port.offset, DType::kF32, port.elements);
+      wide_inputs_[i] = workspace + port.offset;
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      wide_outputs_[i] = outputs_[i].widened ? workspace + outputs_[i].offset : args.outputs[i];
+    }
+    inner_->Run(
+        {wide_inputs_.data(), wide_outputs_.data(), workspace + inner_workspace_, args.state});
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const Port& port = outputs_[i];
+      if (port.widened)
+        Convert(wide_outputs_[i], DType::kF32, args.outputs[i], port.dtype, port.elements);
+    }
+  }
+
+ private:
+  Port MakePort(const ir::ValueType& type) {
+    Port port{type.dtype, type.num_elements(), IsLow(type.dtype), workspace_bytes_};
+    if (port.widened) workspace_bytes_ += AlignUp(port.elements * sizeof(float));
+    return port;
+  }
+  std::unique_ptr<Kernel> inner_;
+  std::vector<Port> inputs_, outputs_;
+  size_t inner_workspace_ = 0;
+  std::vector<const void*> wide_inputs_;
+  std::vector<void*> wide_outputs_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> CreateWidened(const KernelRegistry& r,
+                                                      const std::string& op, const ir::Node& node) {
+  ir::Graph graph("widened");
+  HT_ASSIGN_OR_RETURN(const ir::Node* wide, WidenNode(node, graph));
+  std::string refusals;
+  for (const KernelCandidate* candidate : r.Candidates(op, Device::Kind::kCpu)) {
+    if (candidate->tier == KernelTier::kReference || !candidate->dtypes.Contains(DType::kF32))
+      continue;
+    auto kernel = r.CreateNamed(*wide, candidate->name);
+    if (kernel.ok())
+      return std::unique_ptr<Kernel>(new WidenedKernel(node, std::move(kernel).value()));
+    refusals += " " + Message(kernel.status());
+  }
+  return Unimplemented("no f32 kernel to widen to:", refusals);
+}
+
+}  // namespace
+
+void AddWidened(KernelRegistry& r, const std::string& op) {
+  KernelCandidate candidate;
+  candidate.name = "cpu:widened:" + op;
+  candidate.op = op;
+  candidate.tier = KernelTier::kFallback;
+  candidate.dtypes = {DType::kF16, DType::kBF16};
+  candidate.supports = [](const ir::Node& node) -> absl::Status {
+    for (const ir::Value& v : node.inputs()) {
+      if (IsLow(v.dtype())) return absl::OkStatus();
+    }
+    return Unimplemented("no 16-bit operand");
+  };
+  candidate.create = [&r, op](const ir::Node& node) { return CreateWidened(r, op, node); };
+  r.Add(std::move(candidate));
+}
+
+}  // namespace halftone::kernels

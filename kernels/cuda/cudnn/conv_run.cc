@@ -1,0 +1,138 @@
+#include "halftone/kernels/cuda/cudnn/conv_run.h"
+
+#include "halftone/kernels/cuda/device/library_operands.h"
+#include "halftone/kernels/cuda/runtime/status.h"
+
+namespace halftone::cuda {
+namespace {
+
+constexpr int64_t kConvAlignment = 256;  // as memory of cudaMalloc
+
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + kConvAlignment - 1) / kConvAlignment * kConvAlignment;
+}
+
+int64_t ElementBytes(cudnnDataType_t dtype) { return dtype == CUDNN_DATA_FLOAT ? 4 : 2; }
+
+int64_t Elements(const CudnnTensor& t) { return t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3]; }
+int64_t Bytes(const CudnnTensor& t) { return Elements(t) * ElementBytes(t.dtype); }
+
+void* Offset(const void* p, int64_t bytes) {
+  return const_cast<char*>(static_cast<const char*>(p) + bytes);
+}
+
+DType DTypeOf(cudnnDataType_t dtype) {
+  return dtype == CUDNN_DATA_HALF ? DType::kF16 : DType::kBF16;
+}
+
+}  // namespace
+
+CudnnConv ConvRun::Widened(const CudnnConv& conv, int64_t limit) {
+  CudnnConv wide = conv;
+  const int64_t images = conv.x.dims[0];
+  const int64_t image_bytes = (Elements(conv.x) + Elements(conv.y)) / images * 4;
+  int64_t steps = 1;
+  while (steps < images && (images % steps != 0 || images / steps * image_bytes > limit)) {
+    ++steps;
+  }
+  for (CudnnTensor* t : {&wide.x, &wide.w, &wide.y}) t->dtype = CUDNN_DATA_FLOAT;
+  wide.x.dims[0] = wide.y.dims[0] = images / steps;
+  wide.accumulate = steps > 1;
+  wide.tf32_is_exact = true;
+  return wide;
+}
+
+CudnnConv ConvRun::WithRoundedBias(const CudnnConv& conv) {
+  CudnnConv rounded = conv;
+  rounded.bias_dtype = conv.x.dtype;
+  return rounded;
+}
+
+ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
+    : shape_(shape), plan_(std::move(plan)), handle_(handle) {
+  const CudnnConv& conv = plan_.graph->conv();
+  widened_ = conv.x.dtype != shape.conv.x.dtype;
+  rounds_bias_ = conv.has_bias && conv.bias_dtype != shape.conv.bias_dtype;
+  steps_ = shape.conv.x.dims[0] / conv.x.dims[0];
+  if (shape.reorder_filter) filter_bytes_ = RoundUp(Bytes(conv.w));
+  if (rounds_bias_) bias_bytes_ = RoundUp(conv.w.dims[0] * ElementBytes(conv.bias_dtype));
+  if (widened_) {
+    widened_x_bytes_ = RoundUp(Bytes(conv.x));
+    widened_y_bytes_ = RoundUp(Bytes(conv.y));
+  }
+  workspace_bytes_ =
+      filter_bytes_ + bias_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
+  if (workspace_bytes_ > 0) workspace_bytes_ += kConvAlignment - 1;
+  packs_.resize(steps_);
+}
+
+absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cudaStream_t stream) {
+  void* const aligned =
+      Offset(nullptr, RoundUp(static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace))));
+  const CudnnTensor& w = plan_.graph->conv().w;
+  const int64_t window = w.dims[2] * w.dims[3];
+  const int bytes = static_cast<int>(ElementBytes(w.dtype));
+  const bool makes_w = shape_.conv.product == ConvProduct::kGradWeight;
+  ConvPointers inner = pointers;
+  if (shape_.reorder_filter) inner.w = aligned;
+  if (shape_.reorder_filter && !makes_w) {
+    HT_CUDA_RETURN_IF_ERROR(LaunchSwapFilterAxes(pointers.w, w.dims[0], w.dims[1], window, bytes,
+                                                 Offset(inner.w, 0), stream));
+  }
+  if (plan_.graph->conv().accumulate) {
+    HT_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(Offset(inner.w, 0), 0, Bytes(w), stream));
+  }
+  if (rounds_bias_) {
+    inner.bias = Offset(aligned, filter_bytes_);
+    const DType to = DTypeOf(plan_.graph->conv().bias_dtype);
+    HT_CUDA_RETURN_IF_ERROR(LaunchRoundBias(static_cast<const float*>(pointers.bias), w.dims[0], to,
+                                            Offset(inner.bias, 0), stream));
+  }
+  void* const of_steps = Offset(aligned, filter_bytes_ + bias_bytes_);
+  for (int64_t step = 0; step < steps_; ++step) {
+    ConvPointers of_step = inner;
+    of_step.x = Offset(inner.x, step * (Bytes(shape_.conv.x) / steps_));
+    of_step.y = Offset(inner.y, step * (Bytes(shape_.conv.y) / steps_));
+    HT_RETURN_IF_ERROR(ExecuteStep(step, of_step, of_steps, stream));
+  }
+  if (shape_.reorder_filter && makes_w) {
+    HT_CUDA_RETURN_IF_ERROR(LaunchSwapFilterAxes(inner.w, w.dims[0], window, w.dims[1], bytes,
+                                                 Offset(pointers.w, 0), stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ConvRun::ExecuteStep(int64_t step, const ConvPointers& p, void* workspace,
+                                  cudaStream_t stream) {
+  const CudnnConv& conv = plan_.graph->conv();
+  ConvPointers inner = p;
+  if (widened_) {
+    auto* const x = static_cast<float*>(workspace);
+    auto* const y = static_cast<float*>(Offset(workspace, widened_x_bytes_));
+    const DType from = DTypeOf(shape_.conv.x.dtype);
+    HT_CUDA_RETURN_IF_ERROR(LaunchWiden(p.x, from, Elements(conv.x), x, stream));
+    HT_CUDA_RETURN_IF_ERROR(LaunchWiden(p.y, from, Elements(conv.y), y, stream));
+    inner.x = x;
+    inner.y = y;
+    workspace = Offset(workspace, widened_x_bytes_ + widened_y_bytes_);
+  }
+  if (plan_.workspace_bytes == 0) workspace = nullptr;
+  std::vector<void*> pointers = {Offset(inner.x, 0), Offset(inner.w, 0), Offset(inner.y, 0)};
+  if (conv.has_bias) pointers.push_back(Offset(inner.bias, 0));
+  pointers.push_back(workspace);
+  Pack& pack = packs_[step];
+  if (pack.pointers != pointers) {
+    const std::vector<int64_t> uids = plan_.graph->uids();
+    CudnnDescriptor made(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack");
+    made.Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+             static_cast<int64_t>(uids.size()), pointers.data())
+        .Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids)
+        .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    HT_RETURN_IF_ERROR(made.Finalize());
+    pack.descriptor = std::move(made);
+    pack.pointers = std::move(pointers);
+  }
+  return handle_->Execute(plan_.plan, pack.descriptor, stream);
+}
+
+}  // namespace halftone::cuda

@@ -1,0 +1,276 @@
+// conv2d, conv2d_grad_input and conv2d_grad_weight through cuDNN's operation graphs.
+//
+// Sums are in f32 without TF32, engines deterministic (cudnn/plan.h). A bias is added in the same
+// graph, before the one rounding; an f32 bias of 16-bit operands is rounded first where no engine
+// adds it as it is (those that do are compiled at run time, by NVRTC). An f32 weight gradient of
+// 16-bit operands comes from an engine that makes one or, where there is none, from the operands
+// widened to f32, which TF32 holds exactly.
+//
+// No plan is taken that was not run once: one that fails is passed over for the next or, if there
+// is none, leaves the convolution to another candidate.
+#include <algorithm>
+#include <optional>
+
+#include "halftone/graph/ops/support/window.h"
+#include "halftone/kernels/cuda/cudnn/conv_run.h"
+#include "halftone/kernels/cuda/runtime/autotune.h"
+#include "halftone/kernels/cuda/runtime/autotune_cache.h"
+#include "halftone/kernels/cuda/runtime/kernel.h"
+
+namespace halftone::kernels {
+namespace {
+
+using cuda::ConvProduct;
+using cuda::ConvRun;
+using cuda::CudnnConv;
+using cuda::CudnnPlan;
+using cuda::CudnnTensor;
+
+constexpr size_t kTriedPlans = 10;
+
+cudnnDataType_t CudnnDType(DType dtype) {
+  return dtype == DType::kF16    ? CUDNN_DATA_HALF
+         : dtype == DType::kBF16 ? CUDNN_DATA_BFLOAT16
+                                 : CUDNN_DATA_FLOAT;
+}
+
+CudnnTensor TensorOf(const ir::ValueType& type) {
+  CudnnTensor t;
+  t.dtype = CudnnDType(type.dtype);
+  const auto strides = ir::StridesOf(type);
+  for (int i = 0; i < 4; ++i) {
+    t.dims[i] = type.shape.dim(i);
+    t.strides[i] = strides[i];
+  }
+  return t;
+}
+
+// The types of x, w and y of any of the three ops.
+struct OperandTypes {
+  ir::ValueType x, w, y;
+};
+
+OperandTypes TypesOf(const ir::Node& node, ConvProduct product) {
+  const ir::ValueType &a = node.input_type(0), &b = node.input_type(1), &out = node.output_type();
+  if (product == ConvProduct::kGradInput) return {out, b, a};
+  if (product == ConvProduct::kGradWeight) return {a, out, b};
+  return {a, b, out};
+}
+
+absl::Status Supports(const ir::Node& node, ConvProduct product) {
+  const OperandTypes t = TypesOf(node, product);
+  if (t.x.layout != t.y.layout) return Unimplemented("x and y lie in two layouts");
+  if (t.w.layout != ir::Layout::kPlain) return Unimplemented("w is not plain");
+  if (t.x.num_elements() == 0 || t.w.num_elements() == 0) return Unimplemented("nothing to do");
+  return absl::OkStatus();
+}
+
+cuda::ConvRunShape ShapeOf(const ir::Node& node, ConvProduct product) {
+  OperandTypes t = TypesOf(node, product);
+  const ops::ConvGeometry g = ops::ConvGeometryOf(node);
+  cuda::ConvRunShape shape;
+  shape.reorder_filter = t.x.layout == ir::Layout::kChannelsLast && t.w.shape.dim(1) > 1 &&
+                         g.h.kernel * g.w.kernel > 1;
+  t.w.layout = t.x.layout;
+  CudnnConv& conv = shape.conv;
+  conv.product = product;
+  conv.x = TensorOf(t.x);
+  conv.w = TensorOf(t.w);
+  conv.y = TensorOf(t.y);
+  conv.stride = {g.h.stride, g.w.stride};
+  conv.padding = {g.h.padding, g.w.padding};
+  conv.dilation = {g.h.dilation, g.w.dilation};
+  if (product == ConvProduct::kForward && node.num_inputs() > 2) {
+    conv.has_bias = true;
+    conv.bias_dtype = CudnnDType(node.input_type(2).dtype);
+  }
+  return shape;
+}
+
+// How a plan's graph differs from the convolution.
+enum class Way : uint8_t { kDirect, kWidened, kRoundedBias };
+constexpr std::pair<Way, const char*> kWays[] = {
+    {Way::kDirect, "direct"}, {Way::kWidened, "widened"}, {Way::kRoundedBias, "rounded"}};
+
+Way WayOf(const ConvRun& run) {
+  return run.widened() ? Way::kWidened : run.rounds_bias() ? Way::kRoundedBias : Way::kDirect;
+}
+
+// The graph of a way; nothing if it is none for this convolution.
+std::optional<CudnnConv> GraphOfWay(const CudnnConv& conv, Way way) {
+  switch (way) {
+    case Way::kDirect:
+      return conv;
+    case Way::kWidened:
+      if (conv.w.dtype == conv.x.dtype) return std::nullopt;
+      return ConvRun::Widened(conv);
+    case Way::kRoundedBias:
+      if (!conv.has_bias || conv.bias_dtype == conv.x.dtype) return std::nullopt;
+      return ConvRun::WithRoundedBias(conv);
+  }
+  return std::nullopt;
+}
+
+// The runs to choose from, at most `limit`, best first as far as the library knows: those that
+// round no bias, or those that do.
+absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
+                                              cuda::CudnnHandle* handle, size_t limit,
+                                              bool round_bias) {
+  const auto lock = handle->Lock();
+  const cuda::CudnnTarget target{handle->get(), nullptr};
+  const bool mixed = shape.conv.w.dtype != shape.conv.x.dtype;
+  std::vector<ConvRun> runs;
+  absl::Status refusal;
+  const auto find = [&](Way way) -> absl::Status {
+    const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
+    if (!conv.has_value()) return Unimplemented("it would be the same convolution");
+    HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnGraph::Make(*conv, target));
+    // No heuristic names an engine that makes f32 of 16 bit.
+    HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans,
+                        mixed && way == Way::kDirect ? cuda::TryCudnnEngines(graph, target, limit)
+                                                     : cuda::FindCudnnPlans(graph, target, limit));
+    for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), handle);
+    return absl::OkStatus();
+  };
+  if (round_bias) {
+    refusal.Update(find(Way::kRoundedBias));
+  } else {
+    refusal.Update(find(Way::kDirect));
+    if (runs.size() < limit) refusal.Update(find(Way::kWidened));
+  }
+  if (runs.empty()) return refusal;
+  return runs;
+}
+
+// What the cache holds: "direct 12 2=3" or "widened 12".
+std::string Record(const ConvRun& run) {
+  for (const auto& [way, name] : kWays) {
+    if (way == WayOf(run)) return Concat(name, " ", run.plan().choice.ToString());
+  }
+  return "";
+}
+
+// Nothing for what is no record, or none that holds for this convolution on this device.
+std::optional<ConvRun> FromRecord(const cuda::ConvRunShape& shape, cuda::CudnnHandle* handle,
+                                  const std::string& record) {
+  const size_t space = record.find(' ');
+  if (space == std::string::npos) return std::nullopt;
+  const auto lock = handle->Lock();
+  const cuda::CudnnTarget target{handle->get(), nullptr};
+  for (const auto& [way, name] : kWays) {
+    if (record.substr(0, space) != name) continue;
+    const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
+    const auto choice = cuda::CudnnChoice::Parse(record.substr(space + 1));
+    if (!conv.has_value() || !choice.ok()) return std::nullopt;
+    const auto graph = cuda::CudnnGraph::Make(*conv, target);
+    if (!graph.ok()) return std::nullopt;
+    absl::StatusOr<CudnnPlan> plan = cuda::RebuildCudnnPlan(*graph, target, *choice);
+    if (!plan.ok()) return std::nullopt;
+    return ConvRun(shape, *std::move(plan), handle);
+  }
+  return std::nullopt;
+}
+
+int64_t BytesOf(const CudnnTensor& t) {
+  return t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3] * (t.dtype == CUDNN_DATA_FLOAT ? 4 : 2);
+}
+
+// The fastest; of one, whether it runs. Error: ResourceExhausted if there is no memory to find out.
+absl::StatusOr<int> Measure(const CudnnConv& conv, std::vector<ConvRun>& runs) {
+  int64_t workspace_bytes = 0;
+  for (const ConvRun& run : runs)
+    workspace_bytes = std::max(workspace_bytes, run.workspace_bytes());
+  HT_ASSIGN_OR_RETURN(const auto x, cuda::ScratchMemory::Allocate(BytesOf(conv.x)));
+  HT_ASSIGN_OR_RETURN(const auto w, cuda::ScratchMemory::Allocate(BytesOf(conv.w)));
+  HT_ASSIGN_OR_RETURN(const auto y, cuda::ScratchMemory::Allocate(BytesOf(conv.y)));
+  HT_ASSIGN_OR_RETURN(const auto bias, cuda::ScratchMemory::Allocate(conv.w.dims[0] * 4));
+  HT_ASSIGN_OR_RETURN(const auto workspace, cuda::ScratchMemory::Allocate(workspace_bytes));
+  const cuda::ConvPointers pointers{x.data(), w.data(), y.data(), bias.data()};
+  return cuda::FindFastest(static_cast<int>(runs.size()), [&](int i, cudaStream_t stream) {
+    return runs[i].Launch(pointers, workspace.data(), stream);
+  });
+}
+
+absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
+  HT_ASSIGN_OR_RETURN(cuda::CudnnHandle* const handle, cuda::CudnnHandle::Current());
+  const bool tune = cuda::AutotuneEnabled();
+  const std::string key = Concat(handle->description(), " ", shape.conv.ToString());
+  cuda::AutotuneCache& cache = cuda::AutotuneCache::Global();
+  if (tune) {
+    if (const std::optional<std::string> record = cache.Find(key)) {
+      std::vector<ConvRun> kept;
+      if (std::optional<ConvRun> run = FromRecord(shape, handle, *record)) {
+        kept.push_back(*std::move(run));
+        const absl::Status runs = Measure(shape.conv, kept).status();
+        if (runs.ok() || absl::IsResourceExhausted(runs)) return std::move(kept[0]);
+      }
+    }
+  }
+  absl::Status refusal;
+  for (const bool round_bias : {false, true}) {
+    // Without tuning the first mostly runs, and more plans would only take time to build.
+    for (const size_t limit : {tune ? kTriedPlans : 1, kTriedPlans}) {
+      absl::StatusOr<std::vector<ConvRun>> runs = FindRuns(shape, handle, limit, round_bias);
+      refusal.Update(runs.status());
+      if (!runs.ok()) break;
+      const absl::StatusOr<int> fastest = Measure(shape.conv, *runs);
+      // No memory to find out in: the library's first choice.
+      if (absl::IsResourceExhausted(fastest.status())) return std::move((*runs)[0]);
+      refusal.Update(fastest.status());
+      if (fastest.ok()) {
+        if (tune && runs->size() > 1) cache.Store(key, Record((*runs)[*fastest]));
+        return std::move((*runs)[*fastest]);
+      }
+      if (limit == kTriedPlans) break;
+    }
+  }
+  return refusal;
+}
+
+class CudnnConvKernel : public CudaKernel {
+ public:
+  CudnnConvKernel(ConvProduct product, bool has_bias, ConvRun run)
+      : product_(product), has_bias_(has_bias), run_(std::move(run)) {
+    workspace_bytes_ = run_.workspace_bytes();
+    implementation_ = Concat("engine ", Record(run_));
+  }
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    cuda::ConvPointers p;
+    p.x = product_ == ConvProduct::kGradInput ? args.outputs[0] : args.inputs[0];
+    p.w = product_ == ConvProduct::kGradWeight ? args.outputs[0] : args.inputs[1];
+    p.y = product_ == ConvProduct::kForward     ? args.outputs[0]
+          : product_ == ConvProduct::kGradInput ? args.inputs[0]
+                                                : args.inputs[1];
+    if (has_bias_) p.bias = args.inputs[2];
+    return run_.Launch(p, args.workspace, stream);
+  }
+
+ private:
+  ConvProduct product_;
+  bool has_bias_;
+  ConvRun run_;
+};
+
+void AddCudnnConv(KernelRegistry& r, const char* op, ConvProduct product) {
+  AddCudaCandidate(
+      r, "cudnn", op, {DType::kF32, DType::kF16, DType::kBF16},
+      [product](const ir::Node& node) { return Supports(node, product); },
+      [product](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+        const cuda::ConvRunShape shape = ShapeOf(node, product);
+        HT_ASSIGN_OR_RETURN(ConvRun run, ChooseRun(shape));
+        return std::unique_ptr<Kernel>(
+            new CudnnConvKernel(product, shape.conv.has_bias, std::move(run)));
+      });
+}
+
+}  // namespace
+
+void Register_cuda_cudnn_conv(KernelRegistry& r) {
+  AddCudnnConv(r, "conv2d", ConvProduct::kForward);
+  AddCudnnConv(r, "conv2d_grad_input", ConvProduct::kGradInput);
+  AddCudnnConv(r, "conv2d_grad_weight", ConvProduct::kGradWeight);
+}
+
+}  // namespace halftone::kernels

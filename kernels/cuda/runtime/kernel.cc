@@ -1,0 +1,27 @@
+#include "halftone/kernels/cuda/runtime/kernel.h"
+
+namespace halftone::kernels {
+
+void AddCudaCandidate(
+    KernelRegistry& r, const std::string& how, const std::string& op, ir::DTypeSet dtypes,
+    std::function<absl::Status(const ir::Node&)> supports,
+    std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create) {
+  KernelCandidate candidate;
+  candidate.name = "cuda:" + how + ":" + op;
+  candidate.op = op;
+  candidate.device = Device::Kind::kCuda;
+  candidate.tier = how == "native" ? KernelTier::kNative : KernelTier::kLibrary;
+  candidate.dtypes = dtypes;
+  candidate.supports = std::move(supports);
+  candidate.create = std::move(create);
+  r.Add(std::move(candidate));
+}
+
+absl::Status PlainOperands(const ir::Node& node) {
+  for (const ir::Value& v : node.inputs()) {
+    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace halftone::kernels

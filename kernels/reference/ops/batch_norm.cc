@@ -1,0 +1,85 @@
+// batch_norm, batch_norm_inference, batch_norm_grad.
+#include <cmath>
+
+#include "halftone/kernels/reference/support/nn.h"
+
+namespace halftone::kernels {
+namespace {
+
+// Calls visit(element) for every element of channel `c`, axis 1.
+template <typename Visit>
+void ForEachInChannel(const AxisSplit& split, int64_t c, const Visit& visit) {
+  for (int64_t line = 0; line < split.lines(); ++line) visit(split(line, c));
+}
+
+RefRun MakeBatchNorm(RefNode& node) {
+  const AxisSplit split(node.in(0), 1);
+  const double n = static_cast<double>(split.lines());
+  const double eps = node.attrs.GetFloat("eps"), m = node.attrs.GetFloat("momentum");
+  return [=](const RefCall& call) {
+    for (int64_t c = 0; c < split.size; ++c) {
+      double mean = 0, var = 0;
+      ForEachInChannel(split, c, [&](int64_t i) { mean += call.Load(0, i); });
+      mean /= n;
+      ForEachInChannel(split, c, [&](int64_t i) {
+        const double d = call.Load(0, i) - mean;
+        var += d * d;
+      });
+      var /= n;
+      const double invstd = 1 / std::sqrt(var + eps);
+      const double gamma = call.Load(1, c), beta = call.Load(2, c);
+      ForEachInChannel(split, c, [&](int64_t i) {
+        call.Store(0, i, (call.Load(0, i) - mean) * invstd * gamma + beta);
+      });
+      call.Store(1, c, mean);
+      call.Store(2, c, invstd);
+      call.Store(3, c, (1 - m) * call.Load(3, c) + m * mean);
+      call.Store(4, c, (1 - m) * call.Load(4, c) + m * var * n / (n - 1));
+    }
+  };
+}
+
+RefRun MakeBatchNormInference(RefNode& node) {
+  const AxisSplit split(node.in(0), 1);
+  const double eps = node.attrs.GetFloat("eps");
+  return [=](const RefCall& call) {
+    for (int64_t c = 0; c < split.size; ++c) {
+      const double gamma = call.Load(1, c), beta = call.Load(2, c), mean = call.Load(3, c);
+      const double invstd = 1 / std::sqrt(call.Load(4, c) + eps);
+      ForEachInChannel(split, c, [&](int64_t i) {
+        call.Store(0, i, (call.Load(0, i) - mean) * invstd * gamma + beta);
+      });
+    }
+  };
+}
+
+RefRun MakeBatchNormGrad(RefNode& node) {
+  const AxisSplit split(node.in(0), 1);
+  const double n = static_cast<double>(split.lines());
+  return [=](const RefCall& call) {
+    for (int64_t c = 0; c < split.size; ++c) {
+      const double gamma = call.Load(2, c), mean = call.Load(3, c), invstd = call.Load(4, c);
+      double dgamma = 0, dbeta = 0;
+      ForEachInChannel(split, c, [&](int64_t i) {
+        dgamma += call.Load(1, i) * (call.Load(0, i) - mean) * invstd;
+        dbeta += call.Load(1, i);
+      });
+      ForEachInChannel(split, c, [&](int64_t i) {
+        const double xhat = (call.Load(0, i) - mean) * invstd;
+        call.Store(0, i, gamma * invstd * (call.Load(1, i) - dbeta / n - xhat * dgamma / n));
+      });
+      call.Store(1, c, dgamma);
+      call.Store(2, c, dbeta);
+    }
+  };
+}
+
+}  // namespace
+
+void Register_reference_batch_norm(KernelRegistry& r) {
+  AddReference(r, "batch_norm", ir::kFloats, MakeBatchNorm);
+  AddReference(r, "batch_norm_inference", ir::kFloats, MakeBatchNormInference);
+  AddReference(r, "batch_norm_grad", ir::kFloats, MakeBatchNormGrad);
+}
+
+}  // namespace halftone::kernels

@@ -1,0 +1,80 @@
+// gather gather_grad embedding embedding_grad. After a fault the results mean nothing; no index out
+// of range is used.
+
+#include "halftone/kernels/reference/support/reference_kernel.h"
+
+namespace halftone::kernels {
+namespace {
+
+// A tensor as [outer, rows, inner] and indices that pick rows.
+struct Rows {
+  int64_t outer = 1, rows = 1, inner = 1, picks = 1;
+};
+
+Rows RowsOf(const Shape& x, int axis, const Shape& idx) {
+  Rows v;
+  for (int i = 0; i < axis; ++i) v.outer *= x[i];
+  v.rows = x[axis];
+  for (int i = axis + 1; i < x.rank(); ++i) v.inner *= x[i];
+  v.picks = idx.num_elements();
+  return v;
+}
+
+RefRun PickRows(const Rows& v) {
+  return [v](const RefCall& call) {
+    for (int64_t p = 0; p < v.picks; ++p) {
+      const int64_t row = call.LoadInt(1, p);
+      if (!call.CheckIndex(row, v.rows)) return;
+      for (int64_t o = 0; o < v.outer; ++o) {
+        for (int64_t i = 0; i < v.inner; ++i) {
+          call.Copy(0, (o * v.rows + row) * v.inner + i, 0, (o * v.picks + p) * v.inner + i);
+        }
+      }
+    }
+  };
+}
+
+// Sums in a workspace of doubles; rows with index `ignored` take nothing.
+RefRun AddRows(RefNode& node, const Rows& v, int64_t ignored) {
+  const int64_t size = v.outer * v.rows * v.inner;
+  node.workspace_bytes = static_cast<size_t>(size) * sizeof(double);
+  return [v, size, ignored](const RefCall& call) {
+    double* sum = call.workspace<double>();
+    for (int64_t i = 0; i < size; ++i) sum[i] = 0;
+    for (int64_t p = 0; p < v.picks; ++p) {
+      const int64_t row = call.LoadInt(1, p);
+      if (!call.CheckIndex(row, v.rows)) return;
+      if (row == ignored) continue;
+      for (int64_t o = 0; o < v.outer; ++o) {
+        for (int64_t i = 0; i < v.inner; ++i) {
+          sum[(o * v.rows + row) * v.inner + i] += call.Load(0, (o * v.picks + p) * v.inner + i);
+        }
+      }
+    }
+    for (int64_t i = 0; i < size; ++i) call.Store(0, i, sum[i]);
+  };
+}
+
+RefRun MakeGather(RefNode& node) {
+  const int axis = ops::CheckedAxis(node.attrs.GetInt("axis"), node.in(0).rank());
+  return PickRows(RowsOf(node.in(0), axis, node.in(1)));
+}
+
+RefRun MakeGatherGrad(RefNode& node) {
+  const int axis = ops::CheckedAxis(node.attrs.GetInt("axis"), node.out(0).rank());
+  return AddRows(node, RowsOf(node.out(0), axis, node.in(1)), -1);
+}
+
+}  // namespace
+
+void Register_reference_index(KernelRegistry& r) {
+  AddReference(r, "gather", ir::kAnyDType, MakeGather);
+  AddReference(r, "gather_grad", ir::kFloats, MakeGatherGrad);
+  AddReference(r, "embedding", ir::kFloats,
+               [](RefNode& node) { return PickRows(RowsOf(node.in(0), 0, node.in(1))); });
+  AddReference(r, "embedding_grad", ir::kFloats, [](RefNode& node) {
+    return AddRows(node, RowsOf(node.out(0), 0, node.in(1)), node.attrs.GetInt("padding_idx"));
+  });
+}
+
+}  // namespace halftone::kernels

@@ -1,0 +1,361 @@
+#include "halftone/passes/autodiff/insert_optimizers.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "halftone/optim/update_nodes.h"
+#include "halftone/optim/update_rule.h"
+#include "halftone/passes/amp/scaling.h"
+#include "halftone/passes/autodiff/mixed_scales.h"
+#include "halftone/passes/autodiff/reverse_sweep.h"
+#include "halftone/passes/rewrite/rewrite.h"
+
+namespace halftone::passes {
+namespace {
+
+constexpr char kInsertOptimizersPass[] = "insert-optimizers";
+
+using ir::Expr;
+
+ir::Variable StateVariable(const std::string& name, const ir::ValueType& type, double init,
+                           ir::VariableKind kind = ir::VariableKind::kOptimizer) {
+  ir::Variable variable;
+  variable.name = name;
+  variable.type = type;
+  variable.kind = kind;
+  variable.trainable = false;
+  variable.init.a = init;
+  return variable;
+}
+
+// Who commits to which variable.
+using Writers = std::map<std::string, std::string>;
+
+// One optimizer on its way from markers, one for each parameter group, to nodes.
+class Lowering {
+ public:
+  Lowering(ir::Node* marker, ir::Node* scaler)
+      : groups_{marker}, scaler_(scaler), b_(BuilderLike(*marker, kInsertOptimizersPass)) {}
+
+  // A further group. Error: InvalidArgument for one that is there already or that disagrees in what
+  // holds for the whole optimizer.
+  absl::Status AddGroup(ir::Node* marker) {
+    const auto number = [](const ir::Node* group) { return group->attrs().GetInt("group"); };
+    for (const ir::Node* group : groups_) {
+      if (number(group) != number(marker)) continue;
+      return InvalidArgument("optimizer \"", name(), "\" is declared twice; expected once");
+    }
+    for (const char* common : {"rule", "scaler", "skip", "skip_nonfinite", "update_buffers_on_skip",
+                               "clip_norm", "clip_norm_of_all"}) {
+      if (ir::Equal(*attrs().Find(common), *marker->attrs().Find(common))) continue;
+      return InvalidArgument("optimizer \"", name(), "\": ", common, " of group ", number(marker),
+                             " is not that of group ", number(groups_[0]),
+                             "; expected one for the optimizer");
+    }
+    groups_.push_back(marker);
+    return absl::OkStatus();
+  }
+
+  // What holds for all groups.
+  const ir::Attributes& attrs() const { return groups_[0]->attrs(); }
+  const std::string& name() const { return attrs().GetString("name"); }
+  ir::Builder& builder() { return b_; }
+  const ir::Node& origin() const { return *groups_[0]; }
+
+  bool has_gradients() const {
+    return std::any_of(groups_.begin(), groups_.end(),
+                       [](const ir::Node* group) { return group->num_inputs() > 0; });
+  }
+  // Whether it skips steps.
+  bool checked() const {
+    return has_gradients() && (scaler_ != nullptr || attrs().GetBool("skip_nonfinite"));
+  }
+  bool skips_on_any() const { return attrs().GetString("skip") == "any"; }
+  bool guards_buffers() const {
+    return checked() && scaler_ == nullptr && !attrs().GetBool("update_buffers_on_skip");
+  }
+  // The largest norm over this and other optimizers; 0: none.
+  double clip_norm_of_all() const {
+    return has_gradients() ? attrs().GetFloat("clip_norm_of_all") : 0;
+  }
+  ir::Value finite() const { return finite_.value(); }
+  Expr norm() const { return norm_; }
+
+  // Inverse scale, norm, finite flag and clip coefficient.
+  absl::Status AddStatistics() {
+    const double clip_norm = attrs().GetFloat("clip_norm");
+    const Expr one = b_.Scalar(DType::kF32, 1);
+    inverse_scale_ = one;
+    clip_ = one;
+    if (!has_gradients()) {
+      norm_ = b_.Scalar(DType::kF32, 0);
+      return b_.status();
+    }
+    if (scaler_ != nullptr) {
+      inverse_scale_ = optim::InverseScaleNodes(ScalerVariable(b_, *scaler_, "scale"));
+    }
+    if (!checked() && clip_norm == 0 && clip_norm_of_all() == 0 && !NormIsRead()) {
+      return b_.status();
+    }
+    std::vector<Expr> inputs = StatisticsInputs();
+    b_.NameNext(Named("grad_stats"));
+    std::vector<Expr> stats = b_.Make("grad_stats", inputs);
+    HT_RETURN_IF_ERROR(b_.status());
+    finite_ = stats[0];
+    norm_ = stats[1];
+    if (clip_norm > 0) clip_ = optim::ClipCoefficientNodes(norm_, finite_, clip_norm);
+    if (scaler_ != nullptr) scaler_->add_input(finite_.value());
+    const std::string first_bad = optim::FirstNonFiniteVariable(name());
+    b_.Var(StateVariable(first_bad, {DType::kI32, {}}, -1, ir::VariableKind::kScaler));
+    b_.Commit(first_bad, stats[2]);
+    return b_.status();
+  }
+
+  // `apply`: the flag that this optimizer obeys.
+  void SetApply(Expr apply) { apply_ = apply; }
+  Expr apply() const { return apply_; }
+  void SetClip(Expr clip) { clip_ = clip; }
+
+  absl::Status AddUpdates(Writers& writers, PassContext& context) {
+    HT_ASSIGN_OR_RETURN(std::vector<GroupUpdate> updates, GroupUpdates());
+    Expr steps = b_.Var(StateVariable(optim::AppliedStepsVariable(name()), {DType::kI64, {}}, 0));
+    HT_RETURN_IF_ERROR(b_.status());
+    if (has_gradients()) {
+      for (GroupUpdate& update : updates) {
+        update.lr = optim::LearningRateNodes(update.schedule, update.lr, steps);
+      }
+      const Expr one = b_.Scalar(DType::kI64, 1);
+      b_.NameNext(Named("step"));
+      Expr step = b_.Op("add", {steps, one});
+      for (const auto& [group, input] : UpdateOrder()) {
+        HT_RETURN_IF_ERROR(AddUpdate(updates[group], *groups_[group], input, step, writers));
+        ++context.stats["updates"];
+      }
+      b_.Commit(optim::AppliedStepsVariable(name()),
+                IsSplat(apply_.value(), 1) ? step : b_.Op("where", {apply_, step, steps}));
+    }
+    ++context.stats["optimizers"];
+    return b_.status();
+  }
+
+  void RemoveMarkers() {
+    ir::Graph& graph = groups_[0]->graph();
+    for (const ir::Node* group : groups_) {
+      if (norm_.valid()) graph.ReplaceUses(group->output(0), norm_.value());
+      graph.ReplaceUses(group->output(1), apply_.value());
+    }
+    graph.Remove(groups_);
+  }
+
+ private:
+  // What the updates of one group have in common.
+  struct GroupUpdate {
+    optim::UpdateRule rule;
+    optim::LRSchedule schedule;
+    Expr lr;
+  };
+
+  // A node name that tells whose node it is: "optimizer0.step".
+  std::string Named(const char* what) const { return name() + "." + what; }
+
+  bool NormIsRead() const {
+    const ir::UseMap uses(groups_[0]->graph());
+    return std::any_of(groups_.begin(), groups_.end(), [&uses](const ir::Node* group) {
+      return uses.is_output(group->output(0)) || !uses.uses(group->output(0)).empty();
+    });
+  }
+
+  // One gradient for every parameter, so that grad_stats' index counts in `params`, group after
+  // group; a parameter without gradient gets an empty one.
+  std::vector<Expr> StatisticsInputs() {
+    std::vector<Expr> inputs = {inverse_scale_};
+    for (const ir::Node* group : groups_) {
+      std::map<std::string, ir::Value> gradients;
+      const auto& with_gradient = group->attrs().Get<std::vector<std::string>>("grad_params");
+      for (size_t i = 0; i < with_gradient.size(); ++i) {
+        gradients[with_gradient[i]] = group->input(static_cast<int>(i));
+      }
+      for (const std::string& param : group->attrs().Get<std::vector<std::string>>("params")) {
+        auto it = gradients.find(param);
+        inputs.push_back(it != gradients.end() ? b_.Wrap(it->second)
+                                               : b_.Constant(Tensor::Zeros(DType::kF32, Shape{0})));
+      }
+    }
+    return inputs;
+  }
+
+  absl::StatusOr<std::vector<GroupUpdate>> GroupUpdates() {
+    std::vector<GroupUpdate> updates;
+    for (const ir::Node* group : groups_) {
+      const ir::Attributes& attrs = group->attrs();
+      GroupUpdate update;
+      HT_ASSIGN_OR_RETURN(update.rule, optim::RuleOfMarker(attrs));
+      HT_ASSIGN_OR_RETURN(update.schedule, optim::LRSchedule::Parse(attrs.GetString("schedule")));
+      const std::string variable =
+          optim::LearningRateVariable(name(), static_cast<size_t>(attrs.GetInt("group")));
+      update.lr = b_.Var(StateVariable(variable, {DType::kF32, {}}, attrs.GetFloat("lr")));
+      HT_RETURN_IF_ERROR(b_.status());
+      updates.push_back(std::move(update));
+    }
+    return updates;
+  }
+
+  // Pairs of group and input. Where an update waits for no other gradient the order is that of the
+  // gradients, so that none lives longer than it must; else equal updates stand together.
+  std::vector<std::pair<size_t, int>> UpdateOrder() const {
+    std::vector<std::pair<size_t, int>> order;
+    for (size_t group = 0; group < groups_.size(); ++group) {
+      for (int i = 0; i < groups_[group]->num_inputs(); ++i) order.emplace_back(group, i);
+    }
+    if (finite_.valid()) return order;
+    const auto gradient = [this](const auto& at) {
+      return KeyOf(groups_[at.first]->input(at.second));
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const auto& a, const auto& b) { return gradient(a) < gradient(b); });
+    return order;
+  }
+
+  absl::Status AddUpdate(const GroupUpdate& update, const ir::Node& group, int input, Expr step,
+                         Writers& writers) {
+    const std::string& optimizer = name();
+    const std::string param =
+        group.attrs().Get<std::vector<std::string>>("grad_params")[static_cast<size_t>(input)];
+    const ir::Variable* found = group.graph().FindVariable(param);
+    if (found == nullptr) {
+      return InvalidArgument(optimizer, ": parameter \"", param,
+                             "\" is not a variable of the graph");
+    }
+    auto [writer, is_first] = writers.emplace(param, optimizer);
+    if (!is_first) {
+      return InvalidArgument(optimizer, ": parameter \"", param, "\" is already changed by ",
+                             writer->second, "; expected one writer");
+    }
+    const ir::Variable parameter = *found;  // declaring state moves the table
+    std::vector<Expr> inputs = {b_.Var(parameter),
+                                b_.Cast(b_.Wrap(group.input(input)), parameter.type.dtype),
+                                update.lr,
+                                inverse_scale_,
+                                clip_,
+                                apply_,
+                                step};
+    std::vector<std::string> committed = {param};
+    for (const std::string& slot : update.rule.slots) {
+      committed.push_back(optim::SlotVariable(optimizer, param, slot));
+      inputs.push_back(b_.Var(StateVariable(committed.back(), parameter.type, 0)));
+    }
+    b_.NameNext(param + "_next");
+    std::vector<Expr> outputs = b_.Make(update.rule.op, inputs, update.rule.attrs);
+    HT_RETURN_IF_ERROR(b_.status());
+    for (size_t k = 0; k < committed.size(); ++k) b_.Commit(committed[k], outputs[k]);
+    return b_.status();
+  }
+
+  std::vector<ir::Node*> groups_;
+  ir::Node* scaler_;  // null: no loss scaling
+  ir::Builder b_;
+  Expr inverse_scale_, norm_, finite_, clip_, apply_;
+};
+
+using Lowerings = std::deque<Lowering>;  // values point to their builder, which must not move
+
+class InsertOptimizers : public Pass {
+ public:
+  const char* name() const override { return kInsertOptimizersPass; }
+
+  absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    HT_RETURN_IF_ERROR(LowerMixedScales(graph, name()));
+    Lowerings lowerings;
+    HT_RETURN_IF_ERROR(Collect(graph, lowerings));
+    if (lowerings.empty()) return false;
+    Writers writers;
+    for (const ir::Node* commit : graph.commits()) {
+      writers[commit->attrs().GetString("variable")] = "a commit";
+    }
+    std::vector<ir::Value> flags, buffer_flags;
+    for (Lowering& lowering : lowerings) {
+      HT_RETURN_IF_ERROR(lowering.AddStatistics());
+      if (lowering.checked()) flags.push_back(lowering.finite());
+      if (lowering.guards_buffers()) buffer_flags.push_back(lowering.finite());
+    }
+    for (Lowering& lowering : lowerings) lowering.SetApply(ApplyFlag(lowering, flags));
+    HT_RETURN_IF_ERROR(ClipOverAll(lowerings));
+    for (Lowering& lowering : lowerings) {
+      HT_RETURN_IF_ERROR(lowering.AddUpdates(writers, context));
+    }
+    if (!buffer_flags.empty()) {
+      HT_ASSIGN_OR_RETURN(const int64_t guarded, GuardBuffers(graph, lowerings[0].origin(),
+                                                              kInsertOptimizersPass, buffer_flags));
+      context.stats["guarded_buffers"] += guarded;
+    }
+    for (Lowering& lowering : lowerings) lowering.RemoveMarkers();
+    HT_RETURN_IF_ERROR(graph.Sort());
+    return true;
+  }
+
+ private:
+  static absl::Status Collect(const ir::Graph& graph, Lowerings& lowerings) {
+    std::map<std::string, Lowering*> known;
+    for (ir::Node* marker : FindMarkers(graph, "optimizer")) {
+      Lowering*& lowering = known[marker->attrs().GetString("name")];
+      if (lowering != nullptr) {
+        HT_RETURN_IF_ERROR(lowering->AddGroup(marker));
+        continue;
+      }
+      lowerings.emplace_back(marker, FindScaler(graph, marker->attrs().GetString("scaler")));
+      lowering = &lowerings.back();
+    }
+    return absl::OkStatus();
+  }
+
+  static Expr ApplyFlag(Lowering& lowering, const std::vector<ir::Value>& flags) {
+    ir::Builder& b = lowering.builder();
+    if (!lowering.has_gradients()) return b.Scalar(DType::kBool, 0);
+    if (lowering.skips_on_any()) return AllOf(b, flags);
+    return lowering.checked() ? b.Wrap(lowering.finite()) : b.Scalar(DType::kBool, 1);
+  }
+
+  // One coefficient for all optimizers with clip_norm_of_all: their norms after unscaling, summed
+  // as squares in f64. One that skips the step is left out; a norm that is not finite although its
+  // optimizer goes on clips nothing.
+  static absl::Status ClipOverAll(Lowerings& lowerings) {
+    std::vector<Lowering*> members;
+    for (Lowering& lowering : lowerings) {
+      if (lowering.clip_norm_of_all() > 0) members.push_back(&lowering);
+    }
+    if (members.empty()) return absl::OkStatus();
+    const double largest = members[0]->clip_norm_of_all();
+    ir::Builder& b = members[0]->builder();
+    Expr sum = b.Scalar(DType::kF64, 0);
+    std::vector<ir::Value> go_on_finite;
+    for (const Lowering* member : members) {
+      if (member->clip_norm_of_all() != largest) {
+        return InvalidArgument("optimizer \"", member->name(), "\": clip_norm_of_all is ",
+                               member->clip_norm_of_all(), ", that of \"", members[0]->name(),
+                               "\" is ", largest, "; expected one for all");
+      }
+      const Expr norm = b.Cast(b.Wrap(member->norm().value()), DType::kF64);
+      const Expr square = norm * norm;
+      if (member->checked()) {
+        const Expr apply = b.Wrap(member->apply().value());
+        sum = sum + b.Op("where", {apply, square, b.Scalar(DType::kF64, 0)});
+      } else {
+        sum = sum + square;
+        go_on_finite.push_back(member->finite());
+      }
+    }
+    const Expr norm = b.Cast(b.Op("sqrt", {sum}), DType::kF32);
+    const Expr clip = optim::ClipCoefficientNodes(norm, AllOf(b, go_on_finite), largest);
+    HT_RETURN_IF_ERROR(b.status());
+    for (Lowering* member : members) member->SetClip(member->builder().Wrap(clip.value()));
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeInsertOptimizers() { return std::make_unique<InsertOptimizers>(); }
+
+}  // namespace halftone::passes
