@@ -172,7 +172,7 @@ namespace {
 bool IsKernel(const std::string& path) {
   const bool backend = path.rfind("kernels/cuda/runtime/", 0) == 0;
   // What kernels share.
-  if (path == "kernels/reduce_plan.cc" || path == "kernels/cuda/runtime/kernel.cc") return true;
+  if (path == "kernels/reduce_plan.cc" || path == "kernels/supports.cc") return true;
   return path.rfind("kernels/cpu/", 0) == 0 || (path.rfind("kernels/cuda/", 0) == 0 && !backend);
 }
 

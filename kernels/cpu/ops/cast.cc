@@ -5,6 +5,7 @@
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/simd/convert.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -36,17 +37,10 @@ class CastKernel : public Kernel {
   int64_t n_;
 };
 
-absl::Status OneLayout(const ir::Node& node) {
-  if (node.input_type(0).layout != node.output_type().layout) {
-    return Unimplemented("layouts differ");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_cast(KernelRegistry& r) {
-  AddNativeCandidate<CastKernel>(r, "simd", "cast", ir::kAnyDType, OneLayout);
+  AddNativeCandidate<CastKernel>(r, "simd", "cast", ir::kAnyDType, LayoutOfInput);
 }
 
 }  // namespace halftone::kernels

@@ -6,6 +6,7 @@
 #include "halftone/graph/ops/support/infer.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/cpu/support/strided_copy.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -123,14 +124,6 @@ class ReshapeKernel : public Kernel {
   int64_t bytes_;
 };
 
-absl::Status BothPlain(const ir::Node& node) {
-  if (node.input_type(0).layout != ir::Layout::kPlain ||
-      node.output_type().layout != ir::Layout::kPlain) {
-    return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_copy(KernelRegistry& r) {
@@ -144,7 +137,7 @@ void Register_cpu_copy(KernelRegistry& r) {
                        return std::make_unique<CopyKernel>(node, PlanConcat(node), false);
                      });
   for (const char* op : {"reshape", "detach"}) {
-    AddNativeCandidate<ReshapeKernel>(r, "copy", op, ir::kAnyDType, BothPlain);
+    AddNativeCandidate<ReshapeKernel>(r, "copy", op, ir::kAnyDType, PlainThroughout);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "halftone/graph/ops/support/infer.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/cpu/support/row_index.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -43,18 +44,11 @@ class GatherKernel : public Kernel {
   int64_t outer_ = 1, rows_ = 0, row_bytes_ = 0;
 };
 
-absl::Status PlainTable(const ir::Node& node) {
-  for (const ir::Value& v : node.inputs()) {
-    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_gather(KernelRegistry& r) {
-  AddNativeCandidate<GatherKernel>(r, "copy", "gather", ir::kAnyDType, PlainTable);
-  AddNativeCandidate<GatherKernel>(r, "copy", "embedding", ir::kAnyDType, PlainTable);
+  AddNativeCandidate<GatherKernel>(r, "copy", "gather", ir::kAnyDType, PlainInputs);
+  AddNativeCandidate<GatherKernel>(r, "copy", "embedding", ir::kAnyDType, PlainInputs);
 }
 
 }  // namespace halftone::kernels

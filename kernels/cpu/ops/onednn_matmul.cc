@@ -4,6 +4,7 @@
 #include "halftone/kernels/cpu/onednn/primitives.h"
 #include "halftone/kernels/cpu/ops/long_product.h"
 #include "halftone/kernels/cpu/support/widened.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace onednn {
@@ -34,10 +35,7 @@ absl::Status Supports(const ir::Node& node) {
     return Unimplemented("the library multiplies f16 no faster than f32, or not at all");
   }
   if (IsLongProduct(node)) return Unimplemented("sums over so many rows go through f64");
-  for (const ir::Value& v : node.inputs()) {
-    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
+  return PlainInputs(node);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> CreateMatmul(const ir::Node& node) {

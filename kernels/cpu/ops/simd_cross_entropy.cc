@@ -17,6 +17,7 @@
 #include "halftone/kernels/cpu/simd/math-inl.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -316,16 +317,11 @@ class CrossEntropyGradKernel : public Kernel {
   LineTiles tiles_;
 };
 
-absl::Status PlainLogits(const ir::Node& node) {
-  if (node.input_type(0).layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_simd_cross_entropy(KernelRegistry& r) {
-  AddSimdCandidate<CrossEntropyKernel>(r, "cross_entropy", PlainLogits);
-  AddSimdCandidate<CrossEntropyGradKernel>(r, "cross_entropy_grad", PlainLogits);
+  AddSimdCandidate<CrossEntropyKernel>(r, "cross_entropy", PlainInputs);
+  AddSimdCandidate<CrossEntropyGradKernel>(r, "cross_entropy_grad", PlainInputs);
 }
 
 }  // namespace halftone::kernels

@@ -14,6 +14,7 @@
 #include "halftone/kernels/cpu/ops/dropout_fn.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -182,17 +183,10 @@ class DropoutKernel : public Kernel {
   DropoutStep step_;
 };
 
-absl::Status SameLayoutAsInput(const ir::Node& node) {
-  if (node.input_type(0).layout != node.output_type().layout) {
-    return Unimplemented("layouts differ");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_simd_dropout(KernelRegistry& r) {
-  AddSimdCandidate<DropoutKernel>(r, "dropout", SameLayoutAsInput);
+  AddSimdCandidate<DropoutKernel>(r, "dropout", LayoutOfInput);
 }
 
 }  // namespace halftone::kernels

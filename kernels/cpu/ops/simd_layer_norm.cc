@@ -13,6 +13,7 @@
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/simd/norm-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -223,18 +224,11 @@ class LayerNormGradKernel : public Kernel {
   int64_t block_rows_, blocks_;
 };
 
-absl::Status PlainRows(const ir::Node& node) {
-  for (const ir::Value& v : node.inputs()) {
-    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_simd_layer_norm(KernelRegistry& r) {
-  AddSimdCandidate<LayerNormKernel>(r, "layer_norm", PlainRows);
-  AddSimdCandidate<LayerNormGradKernel>(r, "layer_norm_grad", PlainRows);
+  AddSimdCandidate<LayerNormKernel>(r, "layer_norm", PlainInputs);
+  AddSimdCandidate<LayerNormGradKernel>(r, "layer_norm_grad", PlainInputs);
 }
 
 }  // namespace halftone::kernels

@@ -13,6 +13,7 @@
 #include "halftone/kernels/cpu/ops/long_product.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -182,10 +183,7 @@ class LongProductKernel : public Kernel {
 
 absl::Status LongAndPlain(const ir::Node& node) {
   if (!IsLongProduct(node)) return Unimplemented("no transposed product over 32768 rows or more");
-  for (const ir::Value& v : node.inputs()) {
-    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
+  return PlainInputs(node);
 }
 
 }  // namespace

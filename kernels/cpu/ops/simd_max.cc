@@ -12,6 +12,7 @@
 #include "halftone/kernels/cpu/ops/reduce_kernel.h"
 #include "halftone/kernels/cpu/simd/reduce-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -130,16 +131,11 @@ class ArgmaxKernel : public Kernel {
   ReduceFns fns_;
 };
 
-absl::Status PlainInput(const ir::Node& node) {
-  if (node.input_type(0).layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_simd_max(KernelRegistry& r) {
   AddSimdCandidate<MaxKernel>(r, "max", ReducesInOrder);
-  AddSimdCandidate<ArgmaxKernel>(r, "argmax", PlainInput);
+  AddSimdCandidate<ArgmaxKernel>(r, "argmax", PlainInputs);
 }
 
 }  // namespace halftone::kernels

@@ -16,6 +16,7 @@
 #include "halftone/kernels/cpu/ops/max_pool_fns.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -290,13 +291,7 @@ class MaxPoolGradKernel : public Kernel {
 };
 
 absl::Status OneOrderAndSmallWindow(const ir::Node& node) {
-  const ir::Layout layout = node.output_type().layout;
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input_type(i).layout != layout) return Unimplemented("layouts differ");
-  }
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    if (node.output_type(i).layout != layout) return Unimplemented("layouts differ");
-  }
+  HT_RETURN_IF_ERROR(OneLayout(node));
   const ops::PoolGeometry g = ops::PoolGeometryOf(node);
   if (g.h.kernel * g.w.kernel > PoolLoop::kMaxPoints) {
     return Unimplemented("window of more than ", PoolLoop::kMaxPoints, " points");

@@ -17,6 +17,7 @@
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/cpu/support/row_index.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -146,16 +147,11 @@ class ScatterKernel : public Kernel {
   SumRowsFn fn_;
 };
 
-absl::Status PlainGradient(const ir::Node& node) {
-  if (node.input_type(0).layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_simd_scatter(KernelRegistry& r) {
-  AddSimdCandidate<ScatterKernel>(r, "gather_grad", PlainGradient);
-  AddSimdCandidate<ScatterKernel>(r, "embedding_grad", PlainGradient);
+  AddSimdCandidate<ScatterKernel>(r, "gather_grad", PlainInputs);
+  AddSimdCandidate<ScatterKernel>(r, "embedding_grad", PlainInputs);
 }
 
 }  // namespace halftone::kernels

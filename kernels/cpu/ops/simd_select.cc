@@ -12,6 +12,7 @@
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/cpu/support/strided_loop.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -242,13 +243,6 @@ class IsFiniteKernel : public Kernel {
   TestFn fn_;
 };
 
-absl::Status SameLayout(const ir::Node& node) {
-  if (node.input_type(0).layout != node.output_type().layout) {
-    return Unimplemented("layouts differ");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_simd_select(KernelRegistry& r) {
@@ -256,7 +250,7 @@ void Register_cpu_simd_select(KernelRegistry& r) {
   for (const char* op : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
     AddSimdCandidate<CompareKernel>(r, op, RowsOfUnitStride);
   }
-  AddSimdCandidate<IsFiniteKernel>(r, "isfinite", SameLayout);
+  AddSimdCandidate<IsFiniteKernel>(r, "isfinite", LayoutOfInput);
 }
 
 }  // namespace halftone::kernels

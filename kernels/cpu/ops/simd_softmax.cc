@@ -14,6 +14,7 @@
 #include "halftone/kernels/cpu/simd/lines-inl.h"
 #include "halftone/kernels/cpu/simd/math-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
@@ -226,19 +227,16 @@ class SoftmaxKernel : public Kernel {
   SoftmaxFns fns_;
 };
 
-absl::Status PlainOperands(const ir::Node& node) {
+absl::Status PlainLines(const ir::Node& node) {
   if (node.output_type().shape.rank() == 0) return Unimplemented("rank 0");
-  for (const ir::Value& v : node.inputs()) {
-    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
+  return PlainInputs(node);
 }
 
 }  // namespace
 
 void Register_cpu_simd_softmax(KernelRegistry& r) {
   for (const char* op : {"softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}) {
-    AddSimdCandidate<SoftmaxKernel>(r, op, PlainOperands);
+    AddSimdCandidate<SoftmaxKernel>(r, op, PlainLines);
   }
 }
 

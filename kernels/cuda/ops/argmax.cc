@@ -5,6 +5,7 @@
 
 #include "halftone/kernels/cuda/device/axis_split.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -32,7 +33,7 @@ class ArgmaxKernel : public CudaKernel {
 }  // namespace
 
 void Register_cuda_argmax(KernelRegistry& r) {
-  AddCudaKernel<ArgmaxKernel>(r, "argmax", ir::kNumeric, PlainOperands);
+  AddCudaKernel<ArgmaxKernel>(r, "argmax", ir::kNumeric, PlainInputs);
 }
 
 }  // namespace halftone::kernels

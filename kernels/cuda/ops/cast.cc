@@ -3,6 +3,7 @@
 #include "halftone/kernels/cuda/device/map_plan.h"
 #include "halftone/kernels/cuda/ops/elementwise.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -46,17 +47,10 @@ class CastKernel : public CudaKernel {
   cuda::MapParams<1> params_;
 };
 
-absl::Status OneLayout(const ir::Node& node) {
-  if (node.input_type(0).layout != node.output_type().layout) {
-    return Unimplemented("layouts differ");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cuda_cast(KernelRegistry& r) {
-  AddCudaKernel<CastKernel>(r, "cast", ir::kAnyDType, OneLayout);
+  AddCudaKernel<CastKernel>(r, "cast", ir::kAnyDType, LayoutOfInput);
 }
 
 }  // namespace halftone::kernels

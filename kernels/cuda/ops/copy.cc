@@ -3,6 +3,7 @@
 #include "halftone/graph/ops/support/infer.h"
 #include "halftone/kernels/cuda/runtime/copy_plan.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -114,21 +115,12 @@ void AddCopy(KernelRegistry& r, const std::string& op, CopyView (*view)(const ir
                    });
 }
 
-// Row-major order is the order in memory then.
-absl::Status BothPlain(const ir::Node& node) {
-  if (node.input_type(0).layout != ir::Layout::kPlain ||
-      node.output_type().layout != ir::Layout::kPlain) {
-    return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cuda_copy(KernelRegistry& r) {
   AddCopy(r, "relayout", ViewOfRelayout);
-  AddCopy(r, "reshape", ViewOfReshape, BothPlain);
-  AddCopy(r, "detach", ViewOfReshape, BothPlain);
+  AddCopy(r, "reshape", ViewOfReshape, PlainThroughout);
+  AddCopy(r, "detach", ViewOfReshape, PlainThroughout);
   AddCopy(r, "transpose", ViewOfTranspose);
   AddCopy(r, "broadcast_to", ViewOfBroadcast);
   AddCopy(r, "slice", ViewOfSlice);

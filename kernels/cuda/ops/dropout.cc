@@ -4,6 +4,7 @@
 
 #include "halftone/kernels/cuda/device/strided_plan.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -39,13 +40,6 @@ class DropoutKernel : public CudaKernel {
  private:
   cuda::DropoutParams params_;
 };
-
-absl::Status LayoutOfInput(const ir::Node& node) {
-  if (node.input_type(0).layout != node.output_type().layout) {
-    return Unimplemented("layouts differ");
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 

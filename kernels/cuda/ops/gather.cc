@@ -5,6 +5,7 @@
 #include "halftone/kernels/cuda/device/index_check.h"
 #include "halftone/kernels/cuda/ops/scatter.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -82,13 +83,8 @@ class ScatterKernel : public CudaKernel {
   DType dy_, dx_;
 };
 
-absl::Status PlainRows(const ir::Node& node) {
-  if (node.input_type(0).layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  return absl::OkStatus();
-}
-
 absl::Status PlainAndSortable(const ir::Node& node) {
-  HT_RETURN_IF_ERROR(PlainRows(node));
+  HT_RETURN_IF_ERROR(PlainInputs(node));
   if (!cuda::CanScatter(ScatterShapeOf(node))) {
     return Unimplemented("row and position do not fit a sort key of 63 bits");
   }
@@ -98,8 +94,8 @@ absl::Status PlainAndSortable(const ir::Node& node) {
 }  // namespace
 
 void Register_cuda_gather(KernelRegistry& r) {
-  AddCudaKernel<GatherKernel>(r, "gather", ir::kAnyDType, PlainRows);
-  AddCudaKernel<GatherKernel>(r, "embedding", ir::kFloats, PlainRows);
+  AddCudaKernel<GatherKernel>(r, "gather", ir::kAnyDType, PlainInputs);
+  AddCudaKernel<GatherKernel>(r, "embedding", ir::kFloats, PlainInputs);
   AddCudaKernel<ScatterKernel>(r, "gather_grad", ir::kFloats, PlainAndSortable);
   AddCudaKernel<ScatterKernel>(r, "embedding_grad", ir::kFloats, PlainAndSortable);
 }

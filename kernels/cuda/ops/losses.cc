@@ -4,6 +4,7 @@
 #include "halftone/kernels/cuda/device/axis_split.h"
 #include "halftone/kernels/cuda/device/index_check.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -125,10 +126,10 @@ class RegressionLossKernel : public CudaKernel {
 }  // namespace
 
 void Register_cuda_losses(KernelRegistry& r) {
-  AddCudaKernel<CrossEntropyKernel>(r, "cross_entropy", ir::kFloats, PlainOperands);
-  AddCudaKernel<CrossEntropyGradKernel>(r, "cross_entropy_grad", ir::kFloats, PlainOperands);
-  AddCudaKernel<RegressionLossKernel>(r, "mse_loss", ir::kFloats, PlainOperands);
-  AddCudaKernel<RegressionLossKernel>(r, "l1_loss", ir::kFloats, PlainOperands);
+  AddCudaKernel<CrossEntropyKernel>(r, "cross_entropy", ir::kFloats, PlainInputs);
+  AddCudaKernel<CrossEntropyGradKernel>(r, "cross_entropy_grad", ir::kFloats, PlainInputs);
+  AddCudaKernel<RegressionLossKernel>(r, "mse_loss", ir::kFloats, PlainInputs);
+  AddCudaKernel<RegressionLossKernel>(r, "l1_loss", ir::kFloats, PlainInputs);
 }
 
 }  // namespace halftone::kernels

@@ -5,6 +5,7 @@
 
 #include "halftone/graph/ops/support/window.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -79,15 +80,9 @@ class AvgPoolKernel : public PoolKernel {
 };
 
 absl::Status OneLayoutAndSmallPlanes(const ir::Node& node) {
-  const ir::Layout layout = node.output_type().layout;
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input_type(i).layout != layout) return Unimplemented("layouts differ");
-  }
-  for (int i = 1; i < node.num_outputs(); ++i) {
-    if (node.output_type(i).layout != layout) return Unimplemented("layouts differ");
-  }
+  HT_RETURN_IF_ERROR(OneLayout(node));
   const ops::PoolGeometry g = ops::PoolGeometryOf(node);
-  const int64_t channels = layout == ir::Layout::kChannelsLast ? g.c : 1;
+  const int64_t channels = node.output_type().layout == ir::Layout::kChannelsLast ? g.c : 1;
   const int64_t plane = channels * std::max(g.h.input * g.w.input, g.h.output * g.w.output);
   if (plane > cuda::kMaxPoolPlane) {
     return Unimplemented("more than ", cuda::kMaxPoolPlane, " elements of an image");

@@ -3,6 +3,7 @@
 
 #include "halftone/kernels/cuda/device/axis_split.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -38,7 +39,7 @@ class SoftmaxKernel : public CudaKernel {
 
 void Register_cuda_softmax(KernelRegistry& r) {
   for (const char* op : {"softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}) {
-    AddCudaKernel<SoftmaxKernel>(r, op, ir::kFloats, PlainOperands);
+    AddCudaKernel<SoftmaxKernel>(r, op, ir::kFloats, PlainInputs);
   }
 }
 

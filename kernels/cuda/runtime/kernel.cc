@@ -17,11 +17,4 @@ void AddCudaCandidate(
   r.Add(std::move(candidate));
 }
 
-absl::Status PlainOperands(const ir::Node& node) {
-  for (const ir::Value& v : node.inputs()) {
-    if (v.type().layout != ir::Layout::kPlain) return Unimplemented("needs plain layout");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace halftone::kernels

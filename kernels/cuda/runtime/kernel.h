@@ -34,9 +34,6 @@ void AddCudaCandidate(
     std::function<absl::Status(const ir::Node&)> supports,
     std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create);
 
-// Unimplemented if an input is channels-last.
-absl::Status PlainOperands(const ir::Node& node);
-
 // K is constructible from the node.
 template <typename K>
 void AddCudaKernel(KernelRegistry& r, const std::string& op, ir::DTypeSet dtypes,
