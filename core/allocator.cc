@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "halftone/core/align.h"
 #include "halftone/core/alloc_counter.h"
 #include "halftone/core/mapped_blocks.h"
 
@@ -40,8 +41,7 @@ void RaisePeak() {
 
 MemoryBlock HeapBlock(size_t bytes, bool zeroed) {
   // aligned_alloc wants a multiple of the alignment; an empty buffer still has an address.
-  const size_t lines = std::max<size_t>(1, (bytes + kBufferAlignment - 1) / kBufferAlignment);
-  const size_t capacity = lines * kBufferAlignment;
+  const size_t capacity = AlignUp(std::max<size_t>(1, bytes), kBufferAlignment);
   void* const data = std::aligned_alloc(kBufferAlignment, capacity);
   if (zeroed && data != nullptr) std::memset(data, 0, capacity);
   return {data, capacity};

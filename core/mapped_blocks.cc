@@ -7,6 +7,8 @@
 #include <array>
 #include <mutex>
 
+#include "halftone/core/align.h"
+
 // As g++ and clang say it.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -31,7 +33,7 @@ constexpr size_t kHugeBytes = size_t{1} << 22;
 
 size_t WholePages(size_t bytes) {
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
+  return AlignUp(bytes, page);
 }
 
 void Unmap(const MemoryBlock& block) { munmap(block.data, block.capacity); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "halftone/core/align.h"
 #include "halftone/core/status.h"
 
 namespace halftone::runtime {
@@ -30,7 +31,7 @@ inline constexpr uint64_t kCheckpointAlignment = 64;
 inline constexpr uint64_t kMaxCheckpointHeaderBytes = uint64_t{1} << 26;
 
 inline constexpr uint64_t AlignCheckpointOffset(uint64_t offset) {
-  return (offset + kCheckpointAlignment - 1) / kCheckpointAlignment * kCheckpointAlignment;
+  return AlignUp(offset, kCheckpointAlignment);
 }
 
 // Errors: InvalidArgument for a name (`what`: "tensor", "metadata key") that is empty or too long.

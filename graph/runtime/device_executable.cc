@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "halftone/core/align.h"
+
 namespace halftone::runtime {
 namespace {
 
@@ -13,8 +15,6 @@ constexpr size_t kAlignment = 256;
 // Variables up to this size go through the ring when the host has written them; larger ones are
 // loaded, not set step by step.
 constexpr size_t kSmallVariable = 64;
-
-size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 size_t Bytes(const ir::ValueType& type) { return static_cast<size_t>(type.num_bytes()); }
 
@@ -113,7 +113,7 @@ void DeviceExecutable::LayOut() {
   size_t at = 0;
   const auto place = [&at](size_t bytes) {
     const size_t offset = at;
-    at += Aligned(bytes);
+    at += AlignUp(bytes, kAlignment);
     return offset;
   };
   for (const ir::ValueType& type : input_types_) layout_.inputs.push_back(place(Bytes(type)));
@@ -131,7 +131,7 @@ absl::Status DeviceExecutable::PlaceConstants() {
   size_t bytes = 0;
   for (const Tensor& constant : constants_) {
     constant_offsets_.push_back(bytes);
-    bytes += Aligned(constant.num_bytes());
+    bytes += AlignUp(constant.num_bytes(), kAlignment);
   }
   HT_ASSIGN_OR_RETURN(constant_memory_, backend_.Allocate(bytes));
   for (size_t i = 0; i < constants_.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "halftone/core/align.h"
 #include "halftone/core/allocator.h"
 
 namespace halftone::passes {
@@ -253,8 +254,7 @@ std::optional<Packing> PackBySize(const std::vector<Lifetime>& buffers,
 }  // namespace
 
 int64_t AlignedBytes(int64_t bytes) {
-  constexpr auto kAlignment = static_cast<int64_t>(kBufferAlignment);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return AlignUp(bytes, static_cast<int64_t>(kBufferAlignment));
 }
 
 Packing PackArena(const std::vector<Lifetime>& buffers) {

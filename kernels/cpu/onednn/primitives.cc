@@ -7,18 +7,11 @@
 #include <cstdlib>
 #include <new>
 
+#include "halftone/core/align.h"
 #include "halftone/core/alloc_counter.h"
 #include "halftone/core/cpu_features.h"
 
 namespace halftone::kernels::onednn {
-namespace {
-
-constexpr size_t kAlignment = kBufferAlignment;
-
-size_t AlignUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
 dnnl::engine& Engine() {
   static auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
@@ -114,13 +107,13 @@ class SequenceBuilder::Sequence : public Kernel {
   }
   int AddWorkspace(const dnnl::memory::desc& desc) {
     const size_t offset = workspace_bytes_;
-    workspace_bytes_ += AlignUp(desc.get_size());
+    workspace_bytes_ += AlignUp(desc.get_size(), kBufferAlignment);
     return AddSlot(Source::kWorkspace, 0, offset, desc);
   }
   // Scratchpads share one region: stages run one after another.
   int AddScratchpad(const dnnl::memory::desc& desc) {
     scratchpads_.push_back(AddSlot(Source::kWorkspace, 0, 0, desc));
-    scratchpad_bytes_ = std::max(scratchpad_bytes_, AlignUp(desc.get_size()));
+    scratchpad_bytes_ = std::max(scratchpad_bytes_, AlignUp(desc.get_size(), kBufferAlignment));
     return scratchpads_.back();
   }
   // Behind all temporaries. Call once, at the end.

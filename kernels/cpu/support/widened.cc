@@ -2,14 +2,11 @@
 
 #include <vector>
 
+#include "halftone/core/align.h"
 #include "halftone/kernels/cpu/simd/convert.h"
 
 namespace halftone::kernels {
 namespace {
-
-size_t AlignUp(size_t bytes) {
-  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-}
 
 // The same node over f32: one op over inputs, in a graph of its own.
 absl::StatusOr<const ir::Node*> WidenNode(const ir::Node& node, ir::Graph& graph) {
@@ -41,7 +38,7 @@ class WidenedKernel : public Kernel {
     for (const ir::Value& v : node.inputs()) inputs_.push_back(MakePort(v.type()));
     for (int i = 0; i < node.num_outputs(); ++i) outputs_.push_back(MakePort(node.output_type(i)));
     inner_workspace_ = workspace_bytes_;
-    workspace_bytes_ += AlignUp(inner_->workspace_bytes());
+    workspace_bytes_ += AlignUp(inner_->workspace_bytes(), kBufferAlignment);
     implementation_ = inner_->name() + "/" + inner_->implementation();
     wide_inputs_.resize(inputs_.size());
     wide_outputs_.resize(outputs_.size());
@@ -71,7 +68,7 @@ class WidenedKernel : public Kernel {
  private:
   Port MakePort(const ir::ValueType& type) {
     Port port{type.dtype, type.num_elements(), IsLow(type.dtype), workspace_bytes_};
-    if (port.widened) workspace_bytes_ += AlignUp(port.elements * sizeof(float));
+    if (port.widened) workspace_bytes_ += AlignUp(port.elements * sizeof(float), kBufferAlignment);
     return port;
   }
   std::unique_ptr<Kernel> inner_;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "halftone/core/align.h"
 #include "halftone/kernels/cuda/runtime/autotune.h"
 #include "halftone/kernels/cuda/runtime/autotune_cache.h"
 #include "halftone/kernels/cuda/runtime/status.h"
@@ -25,12 +26,6 @@ cublasComputeType_t ComputeTypeOf(const MatmulGeometry& g) {
 }
 
 size_t WithRoomToAlign(size_t bytes) { return bytes == 0 ? 0 : bytes + kWorkspaceAlignment; }
-
-void* Aligned(void* p) {
-  const auto address = reinterpret_cast<uintptr_t>(p);
-  return reinterpret_cast<void*>((address + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
-                                 kWorkspaceAlignment);
-}
 
 absl::Status SetBias(cublasLtMatmulDesc_t matmul, const void* bias) {
   HT_CUBLASLT_RETURN_IF_ERROR(cublasLtMatmulDescSetAttribute(
@@ -192,8 +187,8 @@ absl::Status CublasLtPlan::Multiply(const cublasLtMatmulAlgo_t& algorithm,
 
 absl::Status CublasLtPlan::Run(const void* a, const void* b, const void* bias, void* y,
                                void* workspace, cudaStream_t stream) const {
-  return Multiply(algorithm_, algorithm_workspace_bytes_, a, b, bias, y, Aligned(workspace),
-                  stream);
+  return Multiply(algorithm_, algorithm_workspace_bytes_, a, b, bias, y,
+                  AlignUp(workspace, kWorkspaceAlignment), stream);
 }
 
 }  // namespace halftone::cuda

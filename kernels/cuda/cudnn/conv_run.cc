@@ -1,5 +1,6 @@
 #include "halftone/kernels/cuda/cudnn/conv_run.h"
 
+#include "halftone/core/align.h"
 #include "halftone/kernels/cuda/device/library_operands.h"
 #include "halftone/kernels/cuda/runtime/status.h"
 
@@ -7,10 +8,6 @@ namespace halftone::cuda {
 namespace {
 
 constexpr int64_t kConvAlignment = 256;  // as memory of cudaMalloc
-
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + kConvAlignment - 1) / kConvAlignment * kConvAlignment;
-}
 
 int64_t ElementBytes(cudnnDataType_t dtype) { return dtype == CUDNN_DATA_FLOAT ? 4 : 2; }
 
@@ -54,11 +51,13 @@ ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
   widened_ = conv.x.dtype != shape.conv.x.dtype;
   rounds_bias_ = conv.has_bias && conv.bias_dtype != shape.conv.bias_dtype;
   steps_ = shape.conv.x.dims[0] / conv.x.dims[0];
-  if (shape.reorder_filter) filter_bytes_ = RoundUp(Bytes(conv.w));
-  if (rounds_bias_) bias_bytes_ = RoundUp(conv.w.dims[0] * ElementBytes(conv.bias_dtype));
+  if (shape.reorder_filter) filter_bytes_ = AlignUp(Bytes(conv.w), kConvAlignment);
+  if (rounds_bias_) {
+    bias_bytes_ = AlignUp(conv.w.dims[0] * ElementBytes(conv.bias_dtype), kConvAlignment);
+  }
   if (widened_) {
-    widened_x_bytes_ = RoundUp(Bytes(conv.x));
-    widened_y_bytes_ = RoundUp(Bytes(conv.y));
+    widened_x_bytes_ = AlignUp(Bytes(conv.x), kConvAlignment);
+    widened_y_bytes_ = AlignUp(Bytes(conv.y), kConvAlignment);
   }
   workspace_bytes_ =
       filter_bytes_ + bias_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
@@ -67,8 +66,7 @@ ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
 }
 
 absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cudaStream_t stream) {
-  void* const aligned =
-      Offset(nullptr, RoundUp(static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace))));
+  void* const aligned = AlignUp(workspace, kConvAlignment);
   const CudnnTensor& w = plan_.graph->conv().w;
   const int64_t window = w.dims[2] * w.dims[3];
   const int bytes = static_cast<int>(ElementBytes(w.dtype));

@@ -1,6 +1,7 @@
 // matmul and linear through cuBLASLt.
 #include <optional>
 
+#include "halftone/core/align.h"
 #include "halftone/kernels/cuda/cublaslt/plan.h"
 #include "halftone/kernels/cuda/device/library_operands.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
@@ -11,12 +12,6 @@ namespace {
 using cuda::CublasLtPlan;
 using cuda::MatmulGeometry;
 
-// Where the plan's workspace begins behind a bias of this many bytes.
-size_t RoundedUp(size_t bytes) {
-  return (bytes + CublasLtPlan::kAlignment - 1) / CublasLtPlan::kAlignment *
-         CublasLtPlan::kAlignment;
-}
-
 class CublasLtKernel : public CudaKernel {
  public:
   CublasLtKernel(const MatmulGeometry& geometry, CublasLtPlan plan)
@@ -26,7 +21,9 @@ class CublasLtKernel : public CudaKernel {
     if (has_bias_ && geometry.bias_dtype != geometry.output_dtype) {
       bias_to_ = geometry.output_dtype;
       bias_count_ = geometry.n;
-      bias_bytes_ = RoundedUp(static_cast<size_t>(geometry.n) * SizeOf(geometry.output_dtype));
+      // The plan's workspace begins behind it.
+      bias_bytes_ = AlignUp(static_cast<size_t>(geometry.n) * SizeOf(geometry.output_dtype),
+                            CublasLtPlan::kAlignment);
     }
     workspace_bytes_ = bias_bytes_ + plan_.workspace_bytes();
   }

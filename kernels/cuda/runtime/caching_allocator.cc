@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "halftone/core/align.h"
 #include "halftone/core/check.h"
 
 namespace halftone::cuda {
@@ -11,8 +12,6 @@ namespace {
 
 // Past it rounding up would overflow; no device has as much.
 constexpr size_t kMaxBytes = size_t{1} << 60;
-
-size_t RoundedUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
@@ -24,13 +23,13 @@ absl::StatusOr<void*> CachingAllocator::Allocate(size_t bytes) {
   const std::scoped_lock lock(mutex_);
   ++stats_.allocations;
   if (bytes > kMaxBytes) return OutOfMemory(bytes, Concat("the device has ", driver_.total_bytes));
-  const size_t requested = RoundedUp(bytes, kAlignment);
+  const size_t requested = AlignUp(bytes, kAlignment);
   const auto signed_bytes = static_cast<int64_t>(requested);
   if (limit_ > 0 && stats_.live_bytes + signed_bytes > limit_) {
     return OutOfMemory(bytes, Concat("the limit is ", limit_));
   }
   const bool small = requested <= kMaxSmallBytes;
-  const size_t wanted = small ? requested : RoundedUp(requested, kSegmentBytes);
+  const size_t wanted = small ? requested : AlignUp(requested, kSegmentBytes);
   Piece* piece = TakeCached(wanted, small);
   if (piece == nullptr) {
     const size_t segment = small ? kSegmentBytes : wanted;
