@@ -247,7 +247,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
   HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced, Trace(graph, in, &step->num_outputs));
   const bool has_optimizers = traced->outputs().size() > step->num_outputs;
-  const bool lowers = passes::FindAmpMarker(*traced) != nullptr;
+  const bool lowers = passes::FindMarker(*traced, "amp") != nullptr;
   step->traced = traced->Clone();
 
   runtime::CompileOptions options;

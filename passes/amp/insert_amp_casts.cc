@@ -14,7 +14,7 @@ class InsertAmpCasts : public Pass {
   const char* name() const override { return kAmpPass; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
-    ir::Node* marker = FindAmpMarker(graph);
+    ir::Node* marker = FindMarker(graph, "amp");
     if (marker == nullptr) return false;
     const amp::Policy policy = amp::Policy::FromMarker(*marker);
     const DType low = *policy.dtype;

@@ -5,14 +5,6 @@
 
 namespace halftone::passes {
 
-std::vector<ir::Node*> FindMarkers(const ir::Graph& graph, const char* op) {
-  std::vector<ir::Node*> markers;
-  for (const auto& node : graph.nodes()) {
-    if (IsOp(*node, op)) markers.push_back(node.get());
-  }
-  return markers;
-}
-
 ir::Node* FindScaler(const ir::Graph& graph, const std::string& name) {
   for (ir::Node* scaler : FindMarkers(graph, "scaler")) {
     if (scaler->attrs().GetString("name") == name) return scaler;

@@ -8,9 +8,6 @@
 
 namespace halftone::passes {
 
-// The markers of one op, in node order.
-std::vector<ir::Node*> FindMarkers(const ir::Graph& graph, const char* op);
-
 // The `scaler` marker named `name`, or null.
 ir::Node* FindScaler(const ir::Graph& graph, const std::string& name);
 

@@ -13,7 +13,7 @@ class TrimAmpIslands : public Pass {
   const char* name() const override { return "trim-amp-islands"; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
-    ir::Node* marker = FindAmpMarker(graph);
+    ir::Node* marker = FindMarker(graph, "amp");
     if (marker == nullptr) return false;
     const amp::Policy policy = amp::Policy::FromMarker(*marker);
     if (policy.trim) HT_RETURN_IF_ERROR(Trim(graph, policy, context));

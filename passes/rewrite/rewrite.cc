@@ -15,9 +15,17 @@ bool IsSource(const ir::Node& node) {
   return IsOp(node, "input") || IsOp(node, "variable") || IsOp(node, "constant");
 }
 
-ir::Node* FindAmpMarker(const ir::Graph& graph) {
+std::vector<ir::Node*> FindMarkers(const ir::Graph& graph, const char* op) {
+  std::vector<ir::Node*> markers;
   for (const auto& node : graph.nodes()) {
-    if (node->op().is_marker && node->op().name == "amp") return node.get();
+    if (IsOp(*node, op)) markers.push_back(node.get());
+  }
+  return markers;
+}
+
+ir::Node* FindMarker(const ir::Graph& graph, const char* op) {
+  for (const auto& node : graph.nodes()) {
+    if (IsOp(*node, op)) return node.get();
   }
   return nullptr;
 }

@@ -16,8 +16,9 @@ bool IsCast(const ir::Node& node);
 // constant.
 bool IsSource(const ir::Node& node);
 
-// The `amp` marker, or null.
-ir::Node* FindAmpMarker(const ir::Graph& graph);
+// The markers of one op, in node order; the first of them, or null.
+std::vector<ir::Node*> FindMarkers(const ir::Graph& graph, const char* op);
+ir::Node* FindMarker(const ir::Graph& graph, const char* op);
 
 // The tensor of a constant; null for everything else.
 const Tensor* ConstantValue(ir::Value v);

@@ -24,7 +24,7 @@ class Simplify : public Pass {
   const char* name() const override { return "simplify"; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
-    precision_is_open_ = FindAmpMarker(graph) != nullptr;
+    precision_is_open_ = FindMarker(graph, "amp") != nullptr;
     bool changed = false;
     std::vector<ir::Node*> replaced;
     Replacements replacements;

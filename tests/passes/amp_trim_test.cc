@@ -23,7 +23,7 @@ AmpRun Trimmed(const std::string& text) {
   absl::StatusOr<bool> changed = RunPass(*passes::MakeTrimAmpIslands(), &run);
   EXPECT_TRUE(changed.ok()) << changed.status();
   EXPECT_TRUE(*changed) << "at least the marker goes";
-  EXPECT_EQ(passes::FindAmpMarker(*run.graph), nullptr);
+  EXPECT_EQ(passes::FindMarker(*run.graph, "amp"), nullptr);
   EXPECT_TRUE(passes::VerifyAmpDTypes(*run.graph).ok());
   return run;
 }
