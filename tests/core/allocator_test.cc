@@ -16,6 +16,7 @@
 #include "halftone/core/alloc_counter.h"
 #include "halftone/core/mapped_blocks.h"
 #include "halftone/tests/support/allocation_hook.h"
+#include "halftone/tests/support/sanitizers.h"
 
 namespace halftone {
 namespace {
@@ -87,9 +88,7 @@ TEST(BufferTest, ImpossibleSizes) {
 
 // More than any address space holds, and less than is refused unasked.
 TEST(BufferTest, SizesThatTheSystemDoesNotGive) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers end a program that asks for so much";
-#endif
+  if (testing::kMemoryIsSanitized) GTEST_SKIP() << "sanitizers end a program that asks for so much";
   const AllocatorStats before = BufferStats();
   const absl::Status status = Buffer::Allocate(size_t{1} << 61).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -120,9 +119,7 @@ int64_t ResidentBytes() {
 // Sizes that never come again, a few alive at a time, as the arrays of a graph whose shapes grow by
 // one: in a heap each leaves a hole in which the next does not fit.
 TEST(BufferTest, F64SizesThatGrowLeaveNothingBehind) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers keep freed memory for a while";
-#endif
+  if (testing::kMemoryIsSanitized) GTEST_SKIP() << "sanitizers keep freed memory for a while";
   constexpr size_t kMiB = size_t{1} << 20;
   const int64_t before = ResidentBytes();
   std::deque<std::shared_ptr<Buffer>> alive;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "halftone/core/threads.h"
+#include "halftone/tests/support/sanitizers.h"
 
 namespace halftone {
 namespace {
@@ -63,6 +64,7 @@ TEST(Fork, F02TheChildHasThreadsOfItsOwn) {
 }
 
 TEST(Fork, F02AChildThatGetsNoThread) {
+  if (testing::kMemoryIsSanitized) GTEST_SKIP() << "sanitizers need address space";
   ForkGeneration();
   EXPECT_EQ(InChild([] {
               // Stacks of threads that have ended are kept for the next ones: use them up.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "halftone/core/alloc_counter.h"
+#include "halftone/tests/support/sanitizers.h"
 
 namespace halftone {
 namespace {
@@ -62,6 +63,7 @@ TEST_F(ThreadsTest, F57NumbersAreBounded) {
 #ifdef _OPENMP
 // In a process of its own: the limit stays.
 TEST_F(ThreadsTest, F58ThreadsThatTheSystemRefuses) {
+  if (testing::kMemoryIsSanitized) GTEST_SKIP() << "sanitizers need address space";
   EXPECT_EXIT(
       {
         std::thread([] {

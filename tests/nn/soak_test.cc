@@ -6,15 +6,10 @@
 
 #include "halftone/core/allocator.h"
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/sanitizers.h"
 
 namespace halftone::nn {
 namespace {
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kMemoryIsReal = false;  // freed memory stays in quarantine
-#else
-constexpr bool kMemoryIsReal = true;
-#endif
 
 // Resident memory of this process in KiB, as Linux tells it.
 int64_t ResidentKib() {
@@ -71,14 +66,16 @@ void ExpectFlat(int count, const std::function<void(int)>& step) {
 }
 
 TEST(Soak, TwentyThousandSteps) {
-  if (!kMemoryIsReal || ResidentKib() == 0) GTEST_SKIP() << "AddressSanitizer, or no /proc";
+  if (testing::kAddressSanitizer || ResidentKib() == 0)
+    GTEST_SKIP() << "AddressSanitizer, or no /proc";
   Model model;
   ExpectFlat(20000, [&](int) { model.Step(16); });
   EXPECT_EQ(model.builds, 1);
 }
 
 TEST(Soak, AThousandCompilations) {
-  if (!kMemoryIsReal || ResidentKib() == 0) GTEST_SKIP() << "AddressSanitizer, or no /proc";
+  if (testing::kAddressSanitizer || ResidentKib() == 0)
+    GTEST_SKIP() << "AddressSanitizer, or no /proc";
   Model model;
   // Longer than the cache, so that each call compiles anew.
   ExpectFlat(1000, [&](int i) { model.Step(1 + i % 50); });
@@ -87,7 +84,8 @@ TEST(Soak, AThousandCompilations) {
 
 // Every call compiles for arrays a little larger than any before.
 TEST(Soak, F64ShapesThatGrowByOne) {
-  if (!kMemoryIsReal || ResidentKib() == 0) GTEST_SKIP() << "AddressSanitizer, or no /proc";
+  if (testing::kAddressSanitizer || ResidentKib() == 0)
+    GTEST_SKIP() << "AddressSanitizer, or no /proc";
   FnGraph graph([](const Values& in) -> Values { return {exp(in[0] + 1.0) * in[0]}; });
   graph.eval();
   const auto call = [&](int64_t rows) {

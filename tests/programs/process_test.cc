@@ -8,6 +8,7 @@
 
 #include "halftone/core/cpu_count.h"
 #include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/sanitizers.h"
 #include "halftone/tests/support/temp_dir.h"
 
 namespace halftone::testing {
@@ -74,6 +75,7 @@ TEST_F(ProcessLimits, F57MoreThreadsThanCpusAreNoted) {
 // Whatever the limit cuts off, the program ends with one line. From less than its libraries need to
 // start (the loader's words, status 127) to enough.
 TEST_F(ProcessLimits, F58AnyLimitOfMemoryIsALineOfErrorOrASuccess) {
+  if (kMemoryIsSanitized) GTEST_SKIP() << "sanitizers need address space";
   // A product in f32, for which the library writes code wherever the test runs.
   const std::string step = dir_.Write("product.txt",
                                       "graph @product(%x: f32[8,4]) {\n"
@@ -99,6 +101,7 @@ TEST_F(ProcessLimits, F58AnyLimitOfMemoryIsALineOfErrorOrASuccess) {
 }
 
 TEST_F(ProcessLimits, F58ThreadsThatTheSystemRefuses) {
+  if (kMemoryIsSanitized) GTEST_SKIP() << "sanitizers need address space";
   const Result run = Start("tools/halftone_run", Step() + " --threads=1000", "ulimit -v 1000000;");
   EXPECT_EQ(run.status, 2) << run.output;
   EXPECT_THAT(run.err, HasSubstr("halftone_run: the system refuses 1000 threads for kernels"));

@@ -8,6 +8,7 @@
 
 #include "halftone/core/philox.h"
 #include "halftone/core/threads.h"
+#include "halftone/tests/support/sanitizers.h"
 
 namespace halftone::runtime {
 namespace {
@@ -62,9 +63,8 @@ int64_t ResidentBytes() {
 }
 
 TEST(InitialValues, F19ZerosTakeNoMemoryBeforeTheyAreTouched) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers have memory of their own for each byte";
-#endif
+  if (testing::kMemoryIsSanitized)
+    GTEST_SKIP() << "sanitizers have memory of their own for each byte";
   constexpr int64_t kBytes = int64_t{1} << 28;
   const int64_t before = ResidentBytes();
   const auto zeros =
