@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #if defined(HALFTONE_CUDA_LINKED)
 extern "C" halftone::kernels::CudaModuleEntry halftone_cuda_module;
@@ -26,32 +27,31 @@ namespace fs = std::filesystem;
 constexpr char kLibrary[] = "libhalftone_cuda.so";
 constexpr char kVariable[] = "HALFTONE_CUDA_LIBRARY";
 
-// The folder of the program or, where this code is part of a shared library (the Python module), of
-// that. Empty if the system does not tell.
-fs::path OwnFolder() {
+// Where a build and an installation have the module, seen from the file that has this code.
+std::vector<fs::path> Folders() {
   static const char here = 0;
   Dl_info info;
   link_map* map = nullptr;
   std::error_code ignored;
   if (dladdr1(&here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
       map != nullptr && map->l_name != nullptr && map->l_name[0] != '\0') {
-    return fs::weakly_canonical(map->l_name, ignored).parent_path();
+    // A shared library: build/python/halftone/MODULE,
+    // PREFIX/lib/python3/dist-packages/halftone/MODULE.
+    const fs::path own = fs::weakly_canonical(map->l_name, ignored).parent_path();
+    const fs::path above = own.parent_path(), over = above.parent_path();
+    return {own, above, over, over.parent_path()};
   }
-  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  // A program: build/tools/PROGRAM, PREFIX/bin/PROGRAM.
+  const fs::path own = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  if (own.empty()) return {};
+  return {own, own.parent_path(), own.parent_path() / "lib"};
 }
 
-// The module's file among the folders where a build and an installation have it, or the bare name,
-// for which the loader looks on the run path of the program or shared library that has this code
-// (an installed Halftone puts the folder of its archives there), then where the system has
-// libraries.
+// The module's file, or the bare name, for which the loader looks on the run path of the program or
+// shared library that has this code (an installed Halftone puts the folder of its archives there),
+// then where the system has libraries.
 std::string FindLibrary() {
-  const fs::path own = OwnFolder();
-  if (own.empty()) return kLibrary;
-  const fs::path above = own.parent_path();
-  // build/tools/PROGRAM; PREFIX/bin/PROGRAM; build/python/halftone/MODULE;
-  // PREFIX/lib/python3/dist-packages/halftone/MODULE.
-  for (const fs::path& folder :
-       {own, above, above / "lib", above.parent_path(), above.parent_path().parent_path()}) {
+  for (const fs::path& folder : Folders()) {
     std::error_code ignored;
     if (fs::is_regular_file(folder / kLibrary, ignored)) return (folder / kLibrary).string();
   }
