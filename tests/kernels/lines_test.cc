@@ -1,6 +1,6 @@
-// Softmax and cross-entropy along any axis: values, digits at any offset, and time.
+// Softmax and cross-entropy along any axis: values, and digits at any offset.
+// How long they take is measured by benchmarks/kernels.
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ OpInput Labels(const Shape& shape, const std::vector<double>& values) {
 }
 
 // Tiles that are full, cut, and made of several pieces; long lines, whose tiles are narrow.
-TEST(Lines, EveryKernelAgreesWithTheReference) {
+TEST(Lines, F09_EveryKernelAgreesWithTheReference) {
   for (const Shape& x : {Shape{3, 5, 2}, Shape{7, 40, 3}, Shape{2, 33, 64}, Shape{3, 65, 65},
                          Shape{5, 1, 31}, Shape{1, 2500, 35}, Shape{2, 5000, 19}}) {
     const ir::Attributes axis = {{"axis", int64_t{1}}};
@@ -123,79 +123,6 @@ TEST(Lines, F67_LayerNormOfNoElements) {
                     EXPECT_TRUE(std::isnan(out[2].at(i))) << what << ": " << out[2].at(i);
                   }
                 });
-}
-
-// The kernel that the registry chooses, its inputs, and the best of the runs so far.
-struct Timed {
-  explicit Timed(const OpCase& c)
-      : inputs(MakeCaseInputs(c, DType::kF32)), graph(BuildCaseGraph(c, DType::kF32)) {
-    const ir::Node& node = *CaseNode(*graph);
-    kernel = *kernels::KernelRegistry::Global().Select(node, Device::Kind::kCpu);
-    for (const Tensor& t : inputs) in.push_back(t.raw());
-    for (int i = 0; i < node.num_outputs(); ++i) {
-      outputs.push_back(Tensor::Empty(node.output_type(i).dtype, node.output_type(i).shape));
-      out.push_back(outputs.back().raw());
-    }
-    workspace = Tensor::Empty(
-        DType::kU8, {static_cast<int64_t>(std::max<size_t>(64, kernel->workspace_bytes()))});
-  }
-  void Run() {
-    kernels::RunState state;
-    const double start = CpuSeconds();
-    kernel->Run({in.data(), out.data(), workspace.raw(), &state});
-    best = std::min(best, CpuSeconds() - start);
-  }
-  // Of this thread, so that other processes do not count.
-  static double CpuSeconds() {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-  }
-  std::vector<Tensor> inputs, outputs;
-  Tensor workspace;
-  std::unique_ptr<ir::Graph> graph;
-  std::unique_ptr<kernels::Kernel> kernel;
-  std::vector<const void*> in;
-  std::vector<void*> out;
-  double best = 1e9;
-};
-
-// Along another axis than the last about as long: benchmarks/kernels measures how long. Here, where
-// other processes use the caches too, only that one element at a time (5.1 times as long) is over.
-TEST(Lines, F09_AnotherAxisTakesAboutAsLong) {
-  const auto cross_entropy = [](const Shape& x, const Shape& target, int64_t axis) {
-    return Case("cross_entropy", "time", {Reals(x, -5, 5), Whole(DType::kI64, target, 0, 80)},
-                {{"axis", axis}});
-  };
-  const auto gradient = [](const Shape& x, const Shape& target, const Shape& stats, int64_t axis) {
-    return Case("cross_entropy_grad", "time",
-                {Reals(x, -5, 5), Whole(DType::kI64, target, 0, 80), Pinned(Reals(stats, 2, 4)),
-                 Pinned(Reals({}))},
-                {{"axis", axis}});
-  };
-  const auto softmax = [](const char* op, const Shape& x, int64_t axis) {
-    return Case(op, "time", {Reals(x, -5, 5)}, {{"axis", axis}});
-  };
-  const std::pair<OpCase, OpCase> pairs[] = {
-      {cross_entropy({2, 81, 4000}, {2, 4000}, 1), cross_entropy({2, 4000, 81}, {2, 4000}, 2)},
-      {gradient({2, 81, 4000}, {2, 4000}, {2, 2, 4000}, 1),
-       gradient({2, 4000, 81}, {2, 4000}, {2, 2, 4000}, 2)},
-      {softmax("softmax", {1, 3072, 512}, 1), softmax("softmax", {1, 512, 3072}, 2)},
-      {softmax("log_softmax", {1, 3072, 512}, 1), softmax("log_softmax", {1, 512, 3072}, 2)},
-  };
-  const int before = NumThreads();
-  SetNumThreads(1);
-  EXPECT_TRUE(UseNumThreads().ok());
-  for (const auto& [middle, last] : pairs) {
-    Timed a(middle), b(last);
-    for (int round = 0; round < 30 && (round < 6 || a.best > 4 * b.best); ++round) {
-      a.Run();
-      b.Run();
-    }
-    EXPECT_LE(a.best, 4 * b.best) << middle.name << ": " << a.kernel->name();
-  }
-  SetNumThreads(before);
-  EXPECT_TRUE(UseNumThreads().ok());
 }
 
 }  // namespace

@@ -68,50 +68,63 @@ void RowGrad(const void* row, void* grad, int64_t classes, const LineSlope& s, f
 }
 
 template <typename T>
-void TileSums(const void* logits, const LineShape& s, int64_t first, int64_t count, int64_t width,
-              float* tile, LineSums* sums) {
-  ReadLines(static_cast<const T*>(logits), s, first, count, 0, s.size, width, tile);
+void StripSums(const T* x, const Strip& s, LineSums* sums) {
   float max[kMaxTileWidth], powers[kMaxTileWidth] = {}, plain[kMaxTileWidth] = {};
   double power_sums[kMaxTileWidth] = {}, plain_sums[kMaxTileWidth] = {};
-  std::fill_n(max, count, kLowest);
-  for (int64_t k = 0; k < s.size; ++k) {
-    const float* row = tile + k * width;
-    ForRow(count, [&](auto load, auto store) { store(hn::Max(load(max), load(row)), max); });
-  }
-  const auto flush = [&] {
-    FlushSums(powers, power_sums, count);
-    FlushSums(plain, plain_sums, count);
-  };
-  for (int64_t k = 0; k < s.size; ++k) {
-    const float* row = tile + k * width;
-    if (k > 0 && k % kLaneTerms == 0) flush();
-    ForRow(count, [&](auto load, auto store) {
-      const V v = hn::Sub(load(row), load(max));
-      store(hn::Add(load(powers), ExpV(v)), powers);
-      store(hn::Add(load(plain), v), plain);
-    });
-  }
-  flush();
-  for (int64_t i = 0; i < count; ++i) sums[i] = {max[i], power_sums[i], plain_sums[i]};
+  MaxOfLines(x, s, max);
+  ForStrip(
+      s,
+      [&](int64_t at, auto load, auto store) {
+        const V v = hn::Sub(load(x + at), load(max));
+        store(hn::Add(load(powers), ExpV(v)), powers);
+        store(hn::Add(load(plain), v), plain);
+      },
+      [&] {
+        FlushSums(powers, power_sums, s.count);
+        FlushSums(plain, plain_sums, s.count);
+      });
+  for (int64_t i = 0; i < s.count; ++i) sums[i] = {max[i], power_sums[i], plain_sums[i]};
 }
 
 template <typename T>
-void TileGrad(const void* logits, void* grad, const LineShape& s, int64_t first, int64_t count,
-              int64_t width, float* tile, const LineSlope* slopes, float smooth) {
+void TileSums(const void* logits, const LineShape& shape, int64_t first, int64_t count,
+              int64_t width, float* tile, LineSums* sums) {
+  const T* x = static_cast<const T*>(logits);
+  if (shape.in_place()) {
+    return ForStrips(shape, first, count, [&](int64_t at, int64_t column, const Strip& s) {
+      StripSums(x + at, s, sums + column);
+    });
+  }
+  ReadLines(x, shape, first, count, width, tile);
+  StripSums(tile, {shape.size, width, count}, sums);
+}
+
+template <typename T>
+void StripGrad(const T* x, T* grad, const Strip& s, const LineSlope* slopes, float smooth) {
   float max[kMaxTileWidth], log_sum[kMaxTileWidth], scale[kMaxTileWidth];
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < s.count; ++i) {
     max[i] = slopes[i].max;
     log_sum[i] = slopes[i].log_sum;
     scale[i] = slopes[i].scale;
   }
-  ReadLines(static_cast<const T*>(logits), s, first, count, 0, s.size, width, tile);
-  for (int64_t k = 0; k < s.size; ++k) {
-    float* row = tile + k * width;
-    ForRow(count, [&](auto load, auto store) {
-      store(GradOf(load(row), load(max), load(log_sum), load(scale), Splat(smooth)), row);
+  ForStrip(s, [&](int64_t at, auto load, auto store) {
+    store(GradOf(load(x + at), load(max), load(log_sum), load(scale), Splat(smooth)), grad + at);
+  });
+}
+
+template <typename T>
+void TileGrad(const void* logits, void* grad_data, const LineShape& shape, int64_t first,
+              int64_t count, int64_t width, float* tile, const LineSlope* slopes, float smooth) {
+  const T* x = static_cast<const T*>(logits);
+  T* grad = static_cast<T*>(grad_data);
+  if (shape.in_place()) {
+    return ForStrips(shape, first, count, [&](int64_t at, int64_t column, const Strip& s) {
+      StripGrad(x + at, grad + at, s, slopes + column, smooth);
     });
   }
-  WriteLines(tile, s, first, count, 0, s.size, width, static_cast<T*>(grad));
+  ReadLines(x, shape, first, count, width, tile);
+  StripGrad(tile, tile, {shape.size, width, count}, slopes, smooth);
+  WriteLines(tile, shape, first, count, width, grad);
 }
 
 template <typename T>
@@ -196,7 +209,7 @@ struct CrossEntropy {
       const int64_t t = Target(targets, line);
       if (t == ignore_index) continue;
       if (t < 0 || t >= shape.size) {
-        if (!fault->raised) *fault = {true, t, shape.size};
+        if (!fault->raised) *fault = {true, t, shape.size, line};
         return -1;
       }
       ++counted;
@@ -227,7 +240,7 @@ class CrossEntropyKernel : public Kernel {
     float* log_sum = max + c_.shape.lines();
     c_.ForLines(tiles_, args.workspace, [&](int64_t first, int64_t count, float* tile) {
       LineSums sums[kMaxTileWidth];
-      if (tile == nullptr) {
+      if (c_.shape.inner == 1) {
         const int64_t at = c_.shape.Start(first) * static_cast<int64_t>(SizeOf(c_.dtype));
         sums[0] = c_.fns.row_sums(static_cast<const char*>(args.inputs[0]) + at, c_.shape.size);
       } else {
@@ -293,7 +306,7 @@ class CrossEntropyGradKernel : public Kernel {
         const float p = std::exp(x - max[line] - log_sum[line]);
         own[i] = scale * (p - smooth - static_cast<float>(1 - c_.smoothing));
       }
-      if (tile == nullptr) {
+      if (c_.shape.inner == 1) {
         const int64_t at = c_.shape.Start(first) * static_cast<int64_t>(SizeOf(c_.dtype));
         c_.fns.row_grad(static_cast<const char*>(args.inputs[0]) + at,
                         static_cast<char*>(grad) + at, c_.shape.size, slopes[0], smooth);

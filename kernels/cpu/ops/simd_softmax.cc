@@ -1,5 +1,5 @@
 // softmax, log_softmax and their gradients. Along contiguous classes lanes are classes; otherwise
-// lanes are lines, in tiles (lines.h).
+// lanes are lines (lines.h).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_softmax.cc"
 #include "halftone/kernels/cpu/simd/targets.h"
@@ -55,47 +55,41 @@ void SoftmaxRow(const void* x_data, void* y_data, int64_t n) {
   });
 }
 
-// Calls row(k) for the rows of a tile, and flush() behind every kLaneTerms of them and the last.
-template <typename Row, typename Flush>
-HWY_INLINE void ForTileRows(int64_t rows, const Row& row, const Flush& flush) {
-  for (int64_t k = 0; k < rows; ++k) {
-    row(k);
-    if (k % kLaneTerms == kLaneTerms - 1 || k == rows - 1) flush();
+// y may be x. The exponentials are taken twice: a 16-bit y would round them, and an array of them
+// would go through the caches.
+template <bool kLog, typename T>
+void SoftmaxStrip(const T* x, T* y, const Strip& s) {
+  float max[kMaxTileWidth], terms[kMaxTileWidth] = {}, scale[kMaxTileWidth];
+  double totals[kMaxTileWidth] = {};
+  MaxOfLines(x, s, max);
+  ForStrip(
+      s,
+      [&](int64_t at, auto load, auto store) {
+        store(hn::Add(load(terms), ExpV(hn::Sub(load(x + at), load(max)))), terms);
+      },
+      [&] { FlushSums(terms, totals, s.count); });
+  for (int64_t i = 0; i < s.count; ++i) {
+    scale[i] = static_cast<float>(kLog ? std::log(totals[i]) : 1 / totals[i]);
   }
+  ForStrip(s, [&](int64_t at, auto load, auto store) {
+    const V shifted = hn::Sub(load(x + at), load(max));
+    store(kLog ? hn::Sub(shifted, load(scale)) : hn::Mul(ExpV(shifted), load(scale)), y + at);
+  });
 }
 
 template <bool kLog, typename T>
-void SoftmaxTile(const void* x, void* y, const LineShape& s, int64_t first, int64_t count,
-                 int64_t width, float* tile) {
-  ReadLines(static_cast<const T*>(x), s, first, count, 0, s.size, width, tile);
-  float max[kMaxTileWidth], terms[kMaxTileWidth] = {}, scale[kMaxTileWidth];
-  double totals[kMaxTileWidth] = {};
-  std::fill_n(max, count, kLowest);
-  for (int64_t k = 0; k < s.size; ++k) {
-    const float* row = tile + k * width;
-    ForRow(count, [&](auto load, auto store) { store(hn::Max(load(max), load(row)), max); });
-  }
-  ForTileRows(
-      s.size,
-      [&](int64_t k) {
-        float* row = tile + k * width;
-        ForRow(count, [&](auto load, auto store) {
-          const V shifted = hn::Sub(load(row), load(max)), power = ExpV(shifted);
-          store(hn::Add(load(terms), power), terms);
-          store(kLog ? shifted : power, row);
-        });
-      },
-      [&] { FlushSums(terms, totals, count); });
-  for (int64_t i = 0; i < count; ++i) {
-    scale[i] = static_cast<float>(kLog ? std::log(totals[i]) : 1 / totals[i]);
-  }
-  for (int64_t k = 0; k < s.size; ++k) {
-    float* row = tile + k * width;
-    ForRow(count, [&](auto load, auto store) {
-      store(kLog ? hn::Sub(load(row), load(scale)) : hn::Mul(load(row), load(scale)), row);
+void SoftmaxTile(const void* x_data, void* y_data, const LineShape& shape, int64_t first,
+                 int64_t count, int64_t width, float* tile) {
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  if (shape.in_place()) {
+    return ForStrips(shape, first, count, [&](int64_t at, int64_t, const Strip& s) {
+      SoftmaxStrip<kLog>(x + at, y + at, s);
     });
   }
-  WriteLines(tile, s, first, count, 0, s.size, width, static_cast<T*>(y));
+  ReadLines(x, shape, first, count, width, tile);
+  SoftmaxStrip<kLog>(tile, tile, {shape.size, width, count});
+  WriteLines(tile, shape, first, count, width, y);
 }
 
 // softmax: dx = y (dy - sum of y dy). log_softmax: dx = dy - e^y sum of dy.
@@ -125,31 +119,39 @@ void SoftmaxGradRow(const void* y_data, const void* dy_data, void* dx_data, int6
   ForRow(n, [&](auto load, auto store) { store(GradOf<kLog>(load(y), load(dy), all), dx); });
 }
 
+// dx may be y or dy.
 template <bool kLog, typename T>
-void SoftmaxGradTile(const void* y, const void* dy, void* dx, const LineShape& s, int64_t first,
-                     int64_t count, int64_t width, float* tile) {
-  float *const y_tile = tile, *const dy_tile = tile + s.size * width;
-  ReadLines(static_cast<const T*>(y), s, first, count, 0, s.size, width, y_tile);
-  ReadLines(static_cast<const T*>(dy), s, first, count, 0, s.size, width, dy_tile);
+void SoftmaxGradStrip(const T* y, const T* dy, T* dx, const Strip& s) {
   float terms[kMaxTileWidth] = {}, sums[kMaxTileWidth];
   double totals[kMaxTileWidth] = {};
-  ForTileRows(
-      s.size,
-      [&](int64_t k) {
-        const float *y_row = y_tile + k * width, *dy_row = dy_tile + k * width;
-        ForRow(count, [&](auto load, auto store) {
-          store(hn::Add(load(terms), SumTerm<kLog>(load(y_row), load(dy_row))), terms);
-        });
+  ForStrip(
+      s,
+      [&](int64_t at, auto load, auto store) {
+        store(hn::Add(load(terms), SumTerm<kLog>(load(y + at), load(dy + at))), terms);
       },
-      [&] { FlushSums(terms, totals, count); });
-  for (int64_t i = 0; i < count; ++i) sums[i] = static_cast<float>(totals[i]);
-  for (int64_t k = 0; k < s.size; ++k) {
-    float *y_row = y_tile + k * width, *dy_row = dy_tile + k * width;
-    ForRow(count, [&](auto load, auto store) {
-      store(GradOf<kLog>(load(y_row), load(dy_row), load(sums)), dy_row);
+      [&] { FlushSums(terms, totals, s.count); });
+  for (int64_t i = 0; i < s.count; ++i) sums[i] = static_cast<float>(totals[i]);
+  ForStrip(s, [&](int64_t at, auto load, auto store) {
+    store(GradOf<kLog>(load(y + at), load(dy + at), load(sums)), dx + at);
+  });
+}
+
+template <bool kLog, typename T>
+void SoftmaxGradTile(const void* y_data, const void* dy_data, void* dx_data, const LineShape& shape,
+                     int64_t first, int64_t count, int64_t width, float* tile) {
+  const T* y = static_cast<const T*>(y_data);
+  const T* dy = static_cast<const T*>(dy_data);
+  T* dx = static_cast<T*>(dx_data);
+  if (shape.in_place()) {
+    return ForStrips(shape, first, count, [&](int64_t at, int64_t, const Strip& s) {
+      SoftmaxGradStrip<kLog>(y + at, dy + at, dx + at, s);
     });
   }
-  WriteLines(dy_tile, s, first, count, 0, s.size, width, static_cast<T*>(dx));
+  float* dy_tile = tile + shape.size * width;
+  ReadLines(y, shape, first, count, width, tile);
+  ReadLines(dy, shape, first, count, width, dy_tile);
+  SoftmaxGradStrip<kLog>(tile, dy_tile, dy_tile, {shape.size, width, count});
+  WriteLines(dy_tile, shape, first, count, width, dx);
 }
 
 template <bool kLog, typename T>

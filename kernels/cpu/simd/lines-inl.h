@@ -1,4 +1,4 @@
-// Copies between lines of a tensor and a tile of f32 (lines.h).
+// Loops over lines (lines.h) with a line a lane, where they lie or in a tile of f32.
 #if defined(HALFTONE_SIMD_LINES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFTONE_SIMD_LINES_INL_H_
 #undef HALFTONE_SIMD_LINES_INL_H_
@@ -7,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <limits>
 
 #include "halftone/kernels/cpu/simd/lines.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
@@ -27,28 +28,55 @@ HWY_INLINE void ForPieces(const LineShape& s, int64_t first, int64_t count, cons
   }
 }
 
-// tile[k, column] = element k of line first + column, for k in [begin, end); rows of the tile are
-// `width` apart, the first is that of `begin`.
-template <typename T>
-void ReadLines(const T* x, const LineShape& s, int64_t first, int64_t count, int64_t begin,
-               int64_t end, int64_t width, float* tile) {
+// The same pieces as strips of the tensor itself.
+template <typename Call>
+HWY_INLINE void ForStrips(const LineShape& s, int64_t first, int64_t count, const Call& call) {
   ForPieces(s, first, count, [&](int64_t element, int64_t column, int64_t n) {
-    for (int64_t k = begin; k < end; ++k) {
-      MapVec(x + element + k * s.inner, tile + (k - begin) * width + column, n,
-             [](F32Vec v) { return v; });
+    call(element, column, Strip{s.size, s.inner, n});
+  });
+}
+
+// tile[k, column] = element k of line first + column; rows of the tile are `width` apart.
+template <typename T>
+void ReadLines(const T* x, const LineShape& s, int64_t first, int64_t count, int64_t width,
+               float* tile) {
+  ForPieces(s, first, count, [&](int64_t element, int64_t column, int64_t n) {
+    for (int64_t k = 0; k < s.size; ++k) {
+      MapVec(x + element + k * s.inner, tile + k * width + column, n, [](F32Vec v) { return v; });
     }
   });
 }
 
 template <typename T>
-void WriteLines(const float* tile, const LineShape& s, int64_t first, int64_t count, int64_t begin,
-                int64_t end, int64_t width, T* y) {
+void WriteLines(const float* tile, const LineShape& s, int64_t first, int64_t count, int64_t width,
+                T* y) {
   ForPieces(s, first, count, [&](int64_t element, int64_t column, int64_t n) {
-    for (int64_t k = begin; k < end; ++k) {
-      MapVec(tile + (k - begin) * width + column, y + element + k * s.inner, n,
-             [](F32Vec v) { return v; });
+    for (int64_t k = 0; k < s.size; ++k) {
+      MapVec(tile + k * width + column, y + element + k * s.inner, n, [](F32Vec v) { return v; });
     }
   });
+}
+
+// Calls step(at, load, store) over the vectors of the strip's rows: row k starts at element `at` of
+// an array like the strip. Calls flush() behind every kLaneTerms rows and the last.
+template <typename Step, typename Flush>
+HWY_INLINE void ForStrip(const Strip& s, const Step& step, const Flush& flush) {
+  for (int64_t k = 0; k < s.size; ++k) {
+    ForRow(s.count, [&](auto load, auto store) { step(k * s.stride, load, store); });
+    if (k % kLaneTerms == kLaneTerms - 1 || k == s.size - 1) flush();
+  }
+}
+template <typename Step>
+HWY_INLINE void ForStrip(const Strip& s, const Step& step) {
+  ForStrip(s, step, [] {});
+}
+
+// max[i] = the largest element of line i.
+template <typename T>
+HWY_INLINE void MaxOfLines(const T* x, const Strip& s, float* max) {
+  std::fill_n(max, s.count, -std::numeric_limits<float>::infinity());
+  ForStrip(
+      s, [&](int64_t at, auto load, auto store) { store(hn::Max(load(max), load(x + at)), max); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,7 +1,7 @@
 // Lines: what a softmax or a loss runs along, elements of one line `inner` apart. Lines that lie
-// beside each other are copied into a tile of f32 with a line a column, which is worked on with a
-// line a lane and copied back: memory is read and written once, in pieces as long as there are,
-// whatever the stride (one of 4,096 bytes would meet the same few places of the cache).
+// beside each other are worked on together with a line a lane: a strip. Where many lie beside each
+// other, a strip is a part of the tensor, read row by row in pieces that hardware prefetches.
+// Otherwise lines are copied into a tile of f32 with a line a column, and copied back.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace halftone::kernels {
 
-inline constexpr int64_t kMaxTileWidth = 64;
+inline constexpr int64_t kMaxTileWidth = 512;
 
 // x as [outer, size, inner]. Line l is [l / inner, :, l % inner].
 struct LineShape {
@@ -24,25 +24,33 @@ struct LineShape {
     for (int i = axis + 1; i < x.rank(); ++i) inner *= x[i];
   }
   int64_t lines() const { return outer * inner; }
+  // Whether strips lie in the tensor.
+  bool in_place() const { return inner >= 64; }
   // Element at which a line starts.
   int64_t Start(int64_t line) const { return line / inner * size * inner + line % inner; }
 
   int64_t outer = 1, size = 1, inner = 1;
 };
 
-// Deals the lines out to threads, tile by tile. A tile holds all of its lines' elements, so long
-// lines make it narrow: it is to stay in the second-level cache.
+// `count` lines beside each other; element k of each is `stride` behind element k - 1.
+struct Strip {
+  int64_t size, stride, count;
+};
+
+// Deals the lines out to threads, tile by tile. A tile that is copied holds all of its lines'
+// elements, so long lines make it narrow: it is to stay in the second-level cache.
 class LineTiles {
  public:
   // `arrays` of f32 to a tile.
   LineTiles(const LineShape& shape, int64_t arrays)
       : shape_(shape),
-        width_(shape.size <= 2048   ? kMaxTileWidth
+        width_(shape.in_place()     ? kMaxTileWidth
+               : shape.size <= 2048 ? 64
                : shape.size <= 4096 ? 32
                                     : 16),
         tiles_((shape.lines() + width_ - 1) / width_),
         slots_(std::min<int64_t>(NumThreads(), tiles_)),
-        slot_elements_(arrays * shape.size * width_) {}
+        slot_elements_(shape.in_place() ? 0 : arrays * shape.size * width_) {}
 
   int64_t width() const { return width_; }
   size_t workspace_bytes() const {
