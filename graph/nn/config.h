@@ -61,6 +61,8 @@ class GraphConfig : public StepConfig {
   // used goes first. Values under 1 count as 1. An executable costs its kernels; the arena is
   // shared.
   int cache_size = 8;
+
+  friend bool operator==(const GraphConfig&, const GraphConfig&) = default;
 };
 
 }  // namespace halftone::nn

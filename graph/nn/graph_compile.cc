@@ -120,11 +120,20 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
     inputs.push_back(
         trace.Wrap(builder.Input(Concat("in", i), ir::ValueType{in[i].dtype(), in[i].shape()})));
   }
+  const GraphConfig config = graph.config;
   const Values outputs = graph.build(Values(std::move(inputs)));
+  // A NaN differs from itself; whoever reads it says so.
+  const bool config_changed = config == config && graph.config != config;
+  graph.config = config;
   // Before the errors: a parameter that build() assigned had no name yet.
   HT_ASSIGN_OR_RETURN(const bool renamed, UpdateNames());
   if (renamed) return nullptr;
   HT_RETURN_IF_ERROR(builder.status());
+  if (config_changed) {
+    return FailedPrecondition("graph @", name,
+                              ": build() changed the configuration, though it only ",
+                              "describes the step; expected the change before the call");
+  }
   builder.At({});
   if (low.has_value()) {
     for (std::string& note : trace.AmpNotes()) AddNote(NoteKind::kPass, std::move(note));

@@ -141,6 +141,7 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool s
 
 absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
                                                   const LoadOptions& options) {
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(impl_->info, "load_state_dict"));
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
   HT_RETURN_IF_ERROR(impl_->status);
@@ -211,6 +212,7 @@ absl::Status GroupHandle::set_lr(double lr) {
     return InvalidArgument("set_lr: lr = ", lr, "; expected a number >= 0 that is finite in f32");
   }
   if (graph_ == nullptr) return FailedPrecondition("set_lr: the handle belongs to no graph");
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(graph_->impl_->info, "set_lr"));
   const OptimizerEntry* entry = graph_->impl_->FindOptimizer(optimizer_);
   if (entry != nullptr && index_ >= entry->optimizer.groups().size()) {
     return absl::OutOfRangeError(Concat("set_lr: group ", index_, " of ", optimizer_,
@@ -272,6 +274,13 @@ absl::Status ScalerHandle::Find(const char* what) const {
                             " has no grad scaler; expected set_grad_scaler");
 }
 
+absl::Status ScalerHandle::CheckMayChange(const char* what) const {
+  if (graph_ != nullptr) {
+    HT_RETURN_IF_ERROR(internal::CheckMayChange(graph_->impl_->info, what));
+  }
+  return Find(what);
+}
+
 double ScalerHandle::scale() const {
   return graph_ == nullptr ? 1 : graph_->impl_->StateScalar(name() + ".scale", 1);
 }
@@ -280,7 +289,7 @@ absl::Status ScalerHandle::set_scale(double scale) {
   if (!amp::IsLossScale(scale)) {
     return InvalidArgument("set_scale: scale = ", scale, "; expected ", amp::kLossScaleRange);
   }
-  HT_RETURN_IF_ERROR(Find("set_scale"));
+  HT_RETURN_IF_ERROR(CheckMayChange("set_scale"));
   return graph_->impl_->SetStateScalar(name() + ".scale", scale);
 }
 
@@ -311,7 +320,7 @@ absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
 }
 
 absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
-  HT_RETURN_IF_ERROR(Find("load_state_dict"));
+  HT_RETURN_IF_ERROR(CheckMayChange("load_state_dict"));
   const runtime::StateLock lock = graph_->impl_->Lock();
   HT_RETURN_IF_ERROR(lock.status());
   ScalerEntry* entry = graph_->impl_->FindScaler(name());

@@ -101,6 +101,8 @@ class ScalerHandle {
   int64_t Counter(const char* what) const;
   // Makes the automatic scaler where it is due. Errors: FailedPrecondition where there is none.
   absl::Status Find(const char* what) const;
+  // The same, and an error inside build().
+  absl::Status CheckMayChange(const char* what) const;
   ScalerHandle(Graph* graph, std::string name) : graph_(graph), name_(std::move(name)) {}
   Graph* graph_ = nullptr;
   std::string name_;  // empty: the graph's own

@@ -1,5 +1,6 @@
 // state_dict and load_state_dict of modules: a store of names for the time of the call.
 #include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/trace.h"
 #include "halftone/graph/runtime/variable_store.h"
 
 namespace halftone::nn {
@@ -28,6 +29,7 @@ absl::StatusOr<runtime::StateDict> Module::state_dict() const {
 
 absl::StatusOr<runtime::LoadReport> Module::load_state_dict(const runtime::StateDict& state,
                                                             const runtime::LoadOptions& options) {
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(*this, "load_state_dict"));
   runtime::VariableStore store;
   HT_RETURN_IF_ERROR(BindAll(*this, store));
   const runtime::StateLock lock(store.guards());

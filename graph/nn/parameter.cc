@@ -5,6 +5,7 @@
 
 #include "halftone/core/check.h"
 #include "halftone/graph/nn/module_util.h"
+#include "halftone/graph/nn/trace.h"
 
 namespace halftone::nn {
 namespace {
@@ -39,6 +40,7 @@ Parameter& Parameter::operator=(const Parameter& other) {
 
 void Parameter::set_requires_grad(bool on) {
   if (storage()->kind() != ir::VariableKind::kParameter) return;
+  if (!internal::CheckMayChange(*storage(), "set_requires_grad").ok()) return;
   storage()->set_trainable(on);
   internal::NoteModeChange();
 }
@@ -60,6 +62,7 @@ Tensor Parameter::value() const {
 }
 
 absl::Status Parameter::set_value(const Tensor& value) {
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(*storage(), "set_value"));
   const runtime::StateLock lock(storage()->guard());
   HT_RETURN_IF_ERROR(lock.status());
   return storage()->Assign(value);

@@ -9,6 +9,7 @@
 #include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/module.h"
 #include "halftone/graph/nn/module_scope.h"
+#include "halftone/graph/nn/op.h"
 
 namespace halftone::nn::internal {
 namespace {
@@ -16,11 +17,13 @@ namespace {
 thread_local Trace* current_trace = nullptr;
 std::atomic<uint64_t> traces_made = 0;
 
-bool MayChangeIn(Trace* trace, const char* function, Loc loc) {
-  if (trace == nullptr) return true;
-  trace->Fail(loc, FailedPrecondition(function, "() was called inside build(), which only ",
-                                      "describes the step; expected a call outside of it"));
-  return false;
+absl::Status CheckIn(Trace* trace, const char* function, Loc loc) {
+  if (trace == nullptr) return absl::OkStatus();
+  const absl::Status error =
+      FailedPrecondition(function, "() was called inside build(), which only ",
+                         "describes the step; expected a call outside of it");
+  trace->Fail(loc, error);
+  return error;
 }
 
 }  // namespace
@@ -66,6 +69,12 @@ Trace* Trace::Of(const GraphInfo& info) {
 Trace* Trace::With(const Module& module) {
   Trace* trace = current_trace;
   while (trace != nullptr && !trace->info_->modules.contains(&module)) trace = trace->outer_;
+  return trace;
+}
+
+Trace* Trace::With(const runtime::VariableStorage& variable) {
+  Trace* trace = current_trace;
+  while (trace != nullptr && trace->store_->NameOf(&variable) == nullptr) trace = trace->outer_;
   return trace;
 }
 
@@ -248,11 +257,23 @@ void Trace::ApplyFrame() {
 }
 
 bool MayChange(const GraphInfo& graph, const char* function, Loc loc) {
-  return MayChangeIn(Trace::Of(graph), function, loc);
+  return CheckIn(Trace::Of(graph), function, loc).ok();
 }
 
 bool MayChange(const Module& module, const char* function, Loc loc) {
-  return MayChangeIn(Trace::With(module), function, loc);
+  return CheckIn(Trace::With(module), function, loc).ok();
+}
+
+absl::Status CheckMayChange(const GraphInfo& graph, const char* function) {
+  return CheckIn(Trace::Of(graph), function, CallSite());
+}
+
+absl::Status CheckMayChange(const Module& module, const char* function) {
+  return CheckIn(Trace::With(module), function, CallSite());
+}
+
+absl::Status CheckMayChange(const runtime::VariableStorage& variable, const char* function) {
+  return CheckIn(Trace::With(variable), function, CallSite());
 }
 
 AmpScope::AmpScope(int8_t request) : trace_(Trace::Current()) {

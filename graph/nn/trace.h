@@ -46,9 +46,11 @@ class Trace {
 
   // The innermost trace of this thread; null outside build().
   static Trace* Current();
-  // That of a graph, or of one that has the module, if its build() is running in this thread.
+  // That of a graph, or of one that has the module or variable, if its build() is running in this
+  // thread.
   static Trace* Of(const GraphInfo& info);
   static Trace* With(const Module& module);
+  static Trace* With(const runtime::VariableStorage& variable);
 
   ir::Builder& builder() { return builder_; }
   bool training() const { return training_; }
@@ -142,5 +144,9 @@ class Trace {
 // describes a step of it: that is an error of the trace at `loc`, "eval() was called inside ...".
 bool MayChange(const GraphInfo& graph, const char* function, Loc loc);
 bool MayChange(const Module& module, const char* function, Loc loc);
+// The same as a status, for functions that return one.
+absl::Status CheckMayChange(const GraphInfo& graph, const char* function);
+absl::Status CheckMayChange(const Module& module, const char* function);
+absl::Status CheckMayChange(const runtime::VariableStorage& variable, const char* function);
 
 }  // namespace halftone::nn::internal

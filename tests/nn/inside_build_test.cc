@@ -24,6 +24,7 @@ class Changing : public FnGraph {
   }
   Linear fc{1, 1};
   Linear other{1, 1};
+  OptimizerHandle sgd;
   Change change;
 };
 
@@ -107,6 +108,84 @@ TEST(InsideBuildOthers, AGraphDoesNotCallItself) {
   EXPECT_TRUE(CallStatus(graph, {F32({1, 1}, {1})}).ok());
   EXPECT_EQ(inner.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(inner), "graph @graph was called inside its own build()");
+}
+
+// What is returned as a status is the error of the call too; state and configuration stay.
+class StateInsideBuild : public ::testing::TestWithParam<
+                             std::pair<const char*, std::function<absl::Status(Changing&)>>> {};
+
+TEST_P(StateInsideBuild, F69IsAnErrorAndChangesNothing) {
+  const auto& [function, change] = GetParam();
+  absl::Status returned;
+  Changing graph([&](Changing& g) { returned = change(g); });
+  graph.sgd = graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.5}));
+  const ScalerHandle scaler = graph.set_grad_scaler(amp::GradScaler({.init_scale = 8}));
+  const StateDict before = *graph.state_dict();
+  const absl::Status status = CallStatus(graph, {F32({1, 1}, {1})});
+  EXPECT_EQ(returned.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(status), HasSubstr(Concat(function, "() was called inside build(), which")));
+  EXPECT_EQ(graph.sgd.lr(), 0.5);
+  EXPECT_EQ(scaler.scale(), 8);
+  EXPECT_TRUE(graph.fc.weight.requires_grad());
+  const StateDict after = *graph.state_dict();
+  for (const auto& [name, value] : before) {
+    EXPECT_EQ(after.at(name).ToVector(), value.ToVector()) << name;
+  }
+}
+
+// The state with every number one more.
+StateDict Other(const StateDict& state) {
+  StateDict other;
+  for (const auto& [name, value] : state) {
+    other[name] = Tensor::Full(value.dtype(), value.shape(), value.at(0) + 1);
+  }
+  return other;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Functions, StateInsideBuild,
+    ::testing::Values(
+        std::pair("set_lr", [](Changing& g) { return g.sgd.set_lr(1); }),
+        std::pair("set_lr", [](Changing& g) { return g.sgd.group(0).set_lr(1); }),
+        std::pair("set_scale", [](Changing& g) { return g.grad_scaler().set_scale(1); }),
+        std::pair("load_state_dict",
+                  [](Changing& g) {
+                    return g.grad_scaler().load_state_dict(*g.grad_scaler().state_dict());
+                  }),
+        std::pair("load_state_dict",
+                  [](Changing& g) {
+                    return g.load_state_dict(Other(*g.fc.state_dict()), false).status();
+                  }),
+        std::pair("load_state_dict",
+                  [](Changing& g) {
+                    return g.fc.load_state_dict(Other(*g.fc.state_dict())).status();
+                  }),
+        std::pair("set_value", [](Changing& g) { return g.fc.bias.set_value(F32({1}, {7})); }),
+        std::pair("set_requires_grad", [](Changing& g) {
+          g.fc.weight.set_requires_grad(false);
+          return FailedPrecondition("none returned");
+        })));
+
+TEST(InsideBuildOthers, F69TheConfigurationStays) {
+  using Change = std::function<void(GraphConfig&)>;
+  for (const Change& change :
+       {Change([](GraphConfig& c) { c.enable_amp(true, {.dtype = DType::kF16}); }),
+        Change([](GraphConfig& c) { c.seed = 7; }),
+        Change([](GraphConfig& c) { c.cache_size = 1; }),
+        Change([](GraphConfig& c) { c.clip_grad_norm = 1; })}) {
+    Changing graph([&](Changing& g) { change(g.config); });
+    const GraphConfig before = graph.config;
+    for (int call = 0; call < 2; ++call) {
+      const absl::Status status = CallStatus(graph, {F32({1, 1}, {1})});
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_EQ(Message(status),
+                "graph @graph: build() changed the configuration, though it only describes the "
+                "step; expected the change before the call");
+      EXPECT_TRUE(graph.config == before);
+    }
+    graph.change = [](Changing&) {};
+    EXPECT_TRUE(CallStatus(graph, {F32({1, 1}, {1})}).ok());
+  }
 }
 
 // Layers made while forward() runs, as some do in other frameworks.
