@@ -9,11 +9,12 @@ namespace halftone::kernels {
 // Lies in device memory, so that a captured step finds the new values of each replay.
 struct DeviceRunState {
   uint64_t run_count = 0;  // counter of random ops
-  // The first fault of the step, in the order of its nodes: which node (KernelArgs::fault_id),
-  // value and bound. 0: none.
+  // The first fault of the step, in the order of its nodes: which node (KernelArgs::fault_id; 0:
+  // none), and a Fault.
   int64_t fault_id = 0;
   int64_t fault_value = 0;
   int64_t fault_bound = 0;
+  int64_t fault_position = 0;
 };
 
 }  // namespace halftone::kernels

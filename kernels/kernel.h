@@ -23,7 +23,8 @@ namespace halftone::kernels {
 struct Fault {
   bool raised = false;
   int64_t value = 0;
-  int64_t bound = 0;  // valid: [0, bound)
+  int64_t bound = 0;     // valid: [0, bound)
+  int64_t position = 0;  // among the indices, which are input 1, in row-major order
 };
 
 // What every kernel of one run shares.

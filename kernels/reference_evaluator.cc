@@ -1,5 +1,7 @@
 #include "halftone/kernels/reference_evaluator.h"
 
+#include "absl/strings/str_join.h"
+
 namespace halftone::kernels {
 namespace {
 
@@ -78,7 +80,15 @@ absl::StatusOr<std::vector<Tensor>> ReferenceEvaluator::Evaluate(
 absl::Status FaultError(const ir::Node& node, const Fault& fault) {
   const std::string expected =
       fault.bound > 0 ? Concat("expected 0..", fault.bound - 1) : "there is nothing to index";
-  return OutOfRange(node.Label(), ": index ", fault.value, " out of range; ", expected);
+  std::vector<int64_t> at;  // coordinates
+  int64_t rest = fault.position;
+  const absl::Span<const int64_t> dims = node.input_type(1).shape.dims();
+  for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
+    at.insert(at.begin(), rest % *dim);
+    rest /= *dim;
+  }
+  return OutOfRange(node.Label(), ": index ", fault.value, " at [", absl::StrJoin(at, ","),
+                    "] out of range; ", expected);
 }
 
 }  // namespace halftone::kernels

@@ -23,7 +23,7 @@ class ReferenceEvaluator : public ir::Evaluator {
   uint64_t run_count_;
 };
 
-// "gather(%g): index 12 out of range; expected 0..9" as OutOfRange.
+// "gather(%g): index 12 at [3,0] out of range; expected 0..9" as OutOfRange.
 absl::Status FaultError(const ir::Node& node, const Fault& fault);
 
 }  // namespace halftone::kernels

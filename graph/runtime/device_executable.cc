@@ -355,7 +355,8 @@ absl::Status DeviceExecutable::CheckStep(const char* slot) const {
   if (state.fault_id == 0) return absl::OkStatus();
   const auto call = static_cast<size_t>(state.fault_id - 1);
   HT_CHECK(call < calls_.size(), "a fault of a node that the step does not have");
-  return FaultOf(*calls_[call].node, {true, state.fault_value, state.fault_bound});
+  return FaultOf(*calls_[call].node,
+                 {true, state.fault_value, state.fault_bound, state.fault_position});
 }
 
 }  // namespace halftone::runtime

@@ -35,10 +35,11 @@ Outcome Check(const std::vector<Index>& indices, int64_t bound, DeviceRunState b
   return {state.Get()[0], counted.Get()[0]};
 }
 
-void ExpectFault(const Outcome& outcome, int64_t value, int64_t bound) {
+void ExpectFault(const Outcome& outcome, int64_t value, int64_t bound, int64_t position) {
   EXPECT_EQ(outcome.state.fault_id, kFaultId);
   EXPECT_EQ(outcome.state.fault_value, value);
   EXPECT_EQ(outcome.state.fault_bound, bound);
+  EXPECT_EQ(outcome.state.fault_position, position);
 }
 
 TEST(IndexCheckTest, AcceptsTheWholeRange) {
@@ -59,16 +60,16 @@ TEST(IndexCheckTest, ReportsTheFirstBadIndexByPosition) {
     indices[second] = 9;
     indices[first] = 8;
     const Outcome outcome = Check(indices, 8);
-    ExpectFault(outcome, 8, 8);
+    ExpectFault(outcome, 8, 8, static_cast<int64_t>(first));
     EXPECT_EQ(outcome.counted, first == second ? 4999 : 4998);
   }
 }
 
 TEST(IndexCheckTest, NegativeIndicesAreBad) {
-  ExpectFault(Check<int64_t>({0, -1}, 3), -1, 3);
-  ExpectFault(Check<int32_t>({0, -5, 7}, 3), -5, 3);
-  ExpectFault(Check<int64_t>({0, int64_t{1} << 40}, 3), int64_t{1} << 40, 3);
-  ExpectFault(Check<int64_t>({0}, 0), 0, 0);
+  ExpectFault(Check<int64_t>({0, -1}, 3), -1, 3, 1);
+  ExpectFault(Check<int32_t>({0, -5, 7}, 3), -5, 3, 1);
+  ExpectFault(Check<int64_t>({0, int64_t{1} << 40}, 3), int64_t{1} << 40, 3, 1);
+  ExpectFault(Check<int64_t>({0}, 0), 0, 0, 0);
 }
 
 TEST(IndexCheckTest, IgnoredIndicesAreValidAndDoNotCount) {
@@ -85,10 +86,12 @@ TEST(IndexCheckTest, KeepsAnEarlierFault) {
   before.fault_id = 2;
   before.fault_value = 40;
   before.fault_bound = 30;
+  before.fault_position = 7;
   const Outcome outcome = Check<int64_t>({99}, 3, before);
   EXPECT_EQ(outcome.state.fault_id, 2);
   EXPECT_EQ(outcome.state.fault_value, 40);
   EXPECT_EQ(outcome.state.fault_bound, 30);
+  EXPECT_EQ(outcome.state.fault_position, 7);
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ absl::StatusOr<std::vector<Tensor>> RunOnce(kernels::Kernel& kernel, const ir::N
   HT_CUDA_RETURN_IF_ERROR(device_state_memory.Read(&device_state));
   if (device_state.fault_id != 0) {
     if (device_state.fault_id != 7) return Internal("a fault under another node's number");
-    return kernels::FaultError(node, {true, device_state.fault_value, device_state.fault_bound});
+    return kernels::FaultError(node, {true, device_state.fault_value, device_state.fault_bound,
+                                      device_state.fault_position});
   }
 
   std::vector<Tensor> results;

@@ -133,7 +133,7 @@ TEST(Literal, IndicesOutOfRangeAreFaults) {
   const Tensor table = T({3, 2}, {1, 2, 3, 4, 5, 6});
   for (double id : {3.0, -1.0}) {
     const Tensor ids = Vec({0, id, 7}, DType::kI64);
-    const std::string expected = Concat(": index ", id, " out of range; expected 0..2");
+    const std::string expected = Concat(": index ", id, " at [1] out of range; expected 0..2");
     for (const char* op : {"embedding", "gather"}) {
       const auto result = TryOp(op, {table, ids});
       EXPECT_EQ(result.status().code(), absl::StatusCode::kOutOfRange);

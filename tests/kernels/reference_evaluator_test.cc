@@ -67,7 +67,7 @@ TEST(ReferenceEvaluator, ReportsFaults) {
   const auto y = ReferenceEvaluator().Evaluate(node, {Vec({}, DType::kF32), Vec({4}, DType::kI64)});
   EXPECT_EQ(y.status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(Message(y.status()),
-            "gather(%gather): index 4 out of range; there is nothing to index");
+            "gather(%gather): index 4 at [0] out of range; there is nothing to index");
 }
 
 }  // namespace

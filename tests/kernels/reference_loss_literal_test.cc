@@ -120,7 +120,7 @@ TEST(Literal, CrossEntropyFaultsOnATargetOutOfRange) {
     const auto out = TryOp("cross_entropy", {T({2, 3}, {0, 0, 0, 0, 0, 0}), Labels({0, bad})});
     EXPECT_EQ(out.status().code(), absl::StatusCode::kOutOfRange);
     EXPECT_THAT(Message(out.status()),
-                ::testing::HasSubstr(Concat("index ", bad, " out of range; expected 0..2")));
+                ::testing::HasSubstr(Concat("index ", bad, " at [1] out of range; expected 0..2")));
     const auto back = TryOp("cross_entropy_grad", {T({2, 3}, {0, 0, 0, 0, 0, 0}), Labels({0, bad}),
                                                    T({2, 2}, {1, 1, 0, 0}), T({}, {1})});
     EXPECT_EQ(back.status().code(), absl::StatusCode::kOutOfRange);

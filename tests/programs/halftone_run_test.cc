@@ -292,7 +292,7 @@ TEST_F(HalftoneRun, ReportsAStepThatFails) {
       "}\n");
   EXPECT_EQ(Error(1, graph + " --feed x=zeros --feed t=" +
                          Npy("t.npy", Tensor::Of(DType::kI64, {2}, {0, 3}))),
-            "cross_entropy(%l): index 3 out of range; expected 0..2\n");
+            "cross_entropy(%l): index 3 at [1] out of range; expected 0..2\n");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class RowIndices {
     for (int64_t i = 0; i < count_; ++i) {
       const int64_t index = At(indices, i);
       if (index >= 0 && index < bound) continue;
-      if (!state->fault.raised) state->fault = {true, index, bound};
+      if (!state->fault.raised) state->fault = {true, index, bound, i};
       return false;
     }
     return true;

@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(kThreads)
   if (first_bad == p.count || state->fault_id != 0) return;
   state->fault_value = indices[first_bad];
   state->fault_bound = p.bound;
+  state->fault_position = first_bad;
   state->fault_id = fault_id;
 }
 

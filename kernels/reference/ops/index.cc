@@ -24,7 +24,7 @@ RefRun PickRows(const Rows& v) {
   return [v](const RefCall& call) {
     for (int64_t p = 0; p < v.picks; ++p) {
       const int64_t row = call.LoadInt(1, p);
-      if (!call.CheckIndex(row, v.rows)) return;
+      if (!call.CheckIndex(p, v.rows)) return;
       for (int64_t o = 0; o < v.outer; ++o) {
         for (int64_t i = 0; i < v.inner; ++i) {
           call.Copy(0, (o * v.rows + row) * v.inner + i, 0, (o * v.picks + p) * v.inner + i);
@@ -43,7 +43,7 @@ RefRun AddRows(RefNode& node, const Rows& v, int64_t ignored) {
     for (int64_t i = 0; i < size; ++i) sum[i] = 0;
     for (int64_t p = 0; p < v.picks; ++p) {
       const int64_t row = call.LoadInt(1, p);
-      if (!call.CheckIndex(row, v.rows)) return;
+      if (!call.CheckIndex(p, v.rows)) return;
       if (row == ignored) continue;
       for (int64_t o = 0; o < v.outer; ++o) {
         for (int64_t i = 0; i < v.inner; ++i) {

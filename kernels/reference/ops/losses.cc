@@ -25,8 +25,7 @@ struct CrossEntropySpec {
 
   // Whether target `line` counts; raises the fault if it is out of range.
   bool Counts(const RefCall& call, int64_t line) const {
-    const int64_t target = call.LoadInt(1, line);
-    return target != ignore_index && call.CheckIndex(target, split.size);
+    return call.LoadInt(1, line) != ignore_index && call.CheckIndex(line, split.size);
   }
 
   AxisSplit split;

@@ -79,10 +79,11 @@ int64_t RefOperand::Wrapped(int64_t x) const {
   return x;
 }
 
-bool RefCall::CheckIndex(int64_t value, int64_t bound) const {
+bool RefCall::CheckIndex(int64_t i, int64_t bound) const {
+  const int64_t value = LoadInt(1, i);
   if (value >= 0 && value < bound) return true;
   Fault& fault = args_.state->fault;
-  if (!fault.raised) fault = {true, value, bound};
+  if (!fault.raised) fault = {true, value, bound, i};
   return false;
 }
 

@@ -89,8 +89,9 @@ class RefCall {
   }
   // The bits of an element of an input, to an output of the same dtype.
   void Copy(int input, int64_t from, int output, int64_t to) const;
-  // An index in [0, bound)? If not, raises the fault (the first of a run is kept).
-  bool CheckIndex(int64_t value, int64_t bound) const;
+  // Is element i of input 1, the indices, in [0, bound)? If not, raises the fault (the first of a
+  // run is kept).
+  bool CheckIndex(int64_t i, int64_t bound) const;
   uint64_t run_count() const { return args_.state->run_count; }
   template <typename T>
   T* workspace() const {
