@@ -332,6 +332,7 @@ graphs = []
 def product():
     graphs.append(Product())
     return graphs[-1](x[: len(graphs)], y)
+product()  # the C library ends a process that has no memory for a library's thread-local data
 for more in (0, 1 << 20, 4 << 20):
     limit(more)
     try:
