@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 
 #include "absl/strings/cord.h"
@@ -12,6 +14,22 @@ namespace halftone::cli {
 namespace {
 
 constexpr char kPayload[] = "halftone/option";
+constexpr char kNoMemory[] = "the system has no more memory";
+
+// Before main there is nobody to catch what an initialiser of a flag or a table throws. Runs before
+// those of the program, not of its shared libraries.
+__attribute__((constructor(101))) void InstallHandler() {
+  std::set_terminate([] {
+    try {
+      std::rethrow_exception(std::current_exception());
+    } catch (const std::bad_alloc&) {
+      std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, kNoMemory);
+      std::_Exit(2);
+    } catch (...) {
+      std::abort();
+    }
+  });
+}
 
 }  // namespace
 
@@ -29,7 +47,7 @@ int WithinMemory(const char* program, const std::function<int()>& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: the system has no more memory\n", program);
+    std::fprintf(stderr, "%s: %s\n", program, kNoMemory);
     return 2;
   }
 }

@@ -4,6 +4,8 @@ from typing import Union, final
 
 from numpy.typing import DTypeLike
 
+__all__ = ["GradScaler", "Policy"]
+
 @final
 class Policy:
     """What mixed precision shall do differently: op types or node-path patterns by class."""
