@@ -11,6 +11,7 @@
 #include "halftone/kernels/cuda/runtime/multi_copy.h"
 #include "halftone/kernels/device_backend.h"
 #include "halftone/kernels/kernel.h"
+#include "halftone/tests/cuda/range_log.h"
 
 namespace halftone::cuda {
 namespace {
@@ -224,10 +225,12 @@ TEST_F(BackendTest, EventsWaitForTheWorkBeforeThem) {
 }
 
 TEST_F(BackendTest, RangesNest) {
+  const testing::RangeLog log;
   backend_->BeginRange("step");
   backend_->BeginRange("forward");
   backend_->EndRange();
   backend_->EndRange();
+  EXPECT_EQ(log.text(), "step( forward( ) ) ");
 }
 
 TEST(CheckDriver, TellsItsFailuresApart) {
