@@ -1,17 +1,38 @@
 #include "halftone/cli/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "absl/flags/parse.h"
+#include "halftone/cli/exit_status.h"
+#include "halftone/core/status.h"
 
 namespace halftone::cli {
 namespace {
 
 bool parsing = false, asked_for_help = false;
+
+// How often parsing has set each list.
+std::map<std::string, int>& ListCounts() {
+  static auto* const counts = new std::map<std::string, int>;
+  return *counts;
+}
+
+void RefuseListsGivenTwice() {
+  for (const auto& [flag, count] : ListCounts()) {
+    if (count < 2) continue;
+    PrintMessage(
+        program_invocation_short_name,
+        Concat("--", flag, ": given ", count, " times; expected one list, --", flag, "=a,b"));
+    std::exit(2);
+  }
+}
 
 // --help, --helpfull, --helpmatch=..., --version.
 bool AsksForHelp(std::string_view argument) {
@@ -29,6 +50,10 @@ void ChooseExitStatus() {
 
 }  // namespace
 
+void NoteList(const std::string& flag) {
+  if (parsing) ++ListCounts()[flag];  // else the default, when the program starts
+}
+
 std::vector<char*> ParseCommandLine(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::atexit(&ChooseExitStatus);
@@ -36,6 +61,7 @@ std::vector<char*> ParseCommandLine(int argc, char** argv) {
   parsing = true;
   std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
   parsing = false;
+  RefuseListsGivenTwice();
   return arguments;
 }
 

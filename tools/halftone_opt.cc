@@ -13,7 +13,8 @@
 #include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
 
-ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, each once");
+ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, each once")
+    .OnUpdate([] { halftone::cli::NoteList("passes"); });
 ABSL_FLAG(bool, pipeline, false, "run the whole pipeline instead, as compiling does");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
           "device that passes work for: cpu-avx512bf16, cpu-avx2 or cuda-sm90");

@@ -23,17 +23,17 @@
 #include "halftone/tools/support/feeds.h"
 #include "halftone/tools/support/graph_source.h"
 #include "halftone/tools/support/profile.h"
-#include "halftone/tools/support/repeated_flags.h"
 #include "halftone/tools/support/step.h"
 #include "halftone/tools/support/tensor_text.h"
 #include "halftone/tools/support/variables.h"
 
-ABSL_FLAG(
-    std::vector<std::string>, feed, {},
-    "INPUT=FILE.npy, or zeros, ones, arange, arange:N (modulo N), normal:SEED; may be repeated");
-ABSL_FLAG(
-    std::vector<std::string>, fetch, {},
-    "values to show: outputs, nodes (h, h#1) or variables; empty: all outputs; may be repeated");
+ABSL_FLAG(std::vector<std::string>, feed, {},
+          "list of INPUT=FILE.npy, or zeros, ones, arange, arange:N (modulo N), normal:SEED, with "
+          "commas: x=x.npy,t=zeros")
+    .OnUpdate([] { halftone::cli::NoteList("feed"); });
+ABSL_FLAG(std::vector<std::string>, fetch, {},
+          "values to show, with commas: outputs, nodes (h, h#1) or variables; empty: all outputs")
+    .OnUpdate([] { halftone::cli::NoteList("fetch"); });
 ABSL_FLAG(std::string, variables, "", "checkpoint with the values that variables start from");
 ABSL_FLAG(uint64_t, seed, 0, "of variables that no checkpoint gives");
 ABSL_FLAG(std::string, save, "", "checkpoint to write after the last step");
@@ -256,14 +256,10 @@ int Main(const std::vector<char*>& arguments) {
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "halftone_run FILE|FOLDER --feed x=x.npy --fetch y [--variables CHECKPOINT] [--seed N] "
-      "[--steps N] "
-      "[--out DIR] [--device cpu|reference|cuda[:N]] [--profile trace.json] [--compare reference]: "
-      "runs a "
-      "graph file");
-  halftone::tools::JoinedFlags flags(argc, argv, {"feed", "fetch"});
-  return halftone::cli::WithinMemory("halftone_run", [&flags] {
-    return halftone::cli::FinishOutput(
-        "halftone_run",
-        halftone::Main(halftone::cli::ParseCommandLine(flags.argc(), flags.argv())));
+      "[--steps N] [--out DIR] [--device cpu|reference|cuda[:N]] [--profile trace.json] "
+      "[--compare reference]: runs a graph file");
+  return halftone::cli::WithinMemory("halftone_run", [argc, argv] {
+    return halftone::cli::FinishOutput("halftone_run",
+                                       halftone::Main(halftone::cli::ParseCommandLine(argc, argv)));
   });
 }

@@ -142,6 +142,8 @@ TEST_F(HalftoneOpt, RefusesWrongOptions) {
   EXPECT_THAT(refusal("--passes=autodiff,fly"),
               StartsWith("halftone_opt: --passes: pass \"fly\" is unknown; expected one of "
                          "fold-constants, simplify, "));
+  EXPECT_EQ(refusal("--passes=autodiff --passes=simplify"),
+            "halftone_opt: --passes: given 2 times; expected one list, --passes=a,b\n");
   EXPECT_EQ(refusal("--pipeline --target=abacus"),
             "halftone_opt: --target: target \"abacus\" is unknown; expected one of "
             "cpu-avx512bf16, cpu-avx2, cuda-sm90\n");

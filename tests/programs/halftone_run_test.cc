@@ -66,7 +66,7 @@ TEST_F(HalftoneRun, GeneratesFeeds) {
       "graph @feeds(%a \"first\": f32[4], %b: i64[5], %c: u8[2], %d: bool[3]) {\n"
       "  return %a, %b, %c, %d\n"
       "}\n");
-  EXPECT_EQ(Output(graph + " --feed first=arange --feed=b=arange:3 --feed c=zeros,d=ones"),
+  EXPECT_EQ(Output(graph + " --feed first=arange,b=arange:3,c=zeros,d=ones"),
             "a f32[4] = [0, 1, 2, 3]\n"
             "b i64[5] = [0, 1, 2, 0, 1]\n"
             "c u8[2] = [0, 0]\n"
@@ -109,7 +109,7 @@ TEST_F(HalftoneRun, FetchesWhatIsAskedFor) {
       "  return h=%x, %m\n"
       "}\n");
   const std::string feed = " --feed x=arange";
-  EXPECT_EQ(Output(pool + feed + " --fetch m --fetch=h,%h --fetch m#1 --fetch fc.weight"),
+  EXPECT_EQ(Output(pool + feed + " --fetch m,h,%h,m#1,fc.weight"),
             "m f32[1,1,1,2] =\n[[[[2, 6]]]]\n"
             "h f32[1,1,1,4] =\n[[[[0, 1, 2, 3]]]]\n"
             "%h f32[1,1,1,4] =\n[[[[0, 2, 4, 6]]]]\n"
@@ -242,7 +242,11 @@ TEST_F(HalftoneRun, RefusesWrongOptions) {
     EXPECT_EQ(Error(2, graph + " --feed " + source),
               "--feed " + std::string(source) + ": expected " + sources);
   }
-  EXPECT_EQ(Error(2, ok + " --feed x=zeros"), "--feed x: given twice\n");
+  EXPECT_EQ(Error(2, ok + ",x=zeros"), "--feed x: given twice\n");
+  EXPECT_EQ(Error(2, ok + " --feed=y=zeros"),
+            "--feed: given 2 times; expected one list, --feed=a,b\n");
+  EXPECT_EQ(Error(2, ok + " --fetch=y --fetch y -fetch=y"),
+            "--fetch: given 3 times; expected one list, --fetch=a,b\n");
 }
 
 TEST_F(HalftoneRun, RefusesFeedsAndFetchesThatDoNotFit) {
@@ -290,9 +294,9 @@ TEST_F(HalftoneRun, ReportsAStepThatFails) {
       "  %l, %s = cross_entropy(%x, %t)\n"
       "  return %l\n"
       "}\n");
-  EXPECT_EQ(Error(1, graph + " --feed x=zeros --feed t=" +
-                         Npy("t.npy", Tensor::Of(DType::kI64, {2}, {0, 3}))),
-            "cross_entropy(%l): index 3 at [1] out of range; expected 0..2\n");
+  EXPECT_EQ(
+      Error(1, graph + " --feed x=zeros,t=" + Npy("t.npy", Tensor::Of(DType::kI64, {2}, {0, 3}))),
+      "cross_entropy(%l): index 3 at [1] out of range; expected 0..2\n");
 }
 
 }  // namespace

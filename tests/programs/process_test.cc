@@ -49,7 +49,7 @@ class ProcessLimits : public ::testing::Test {
  protected:
   // Arguments of halftone_run.
   std::string Step() const {
-    return dir_.Write("step.txt", kTrainingStep) + " --feed x=ones --feed t=zeros";
+    return dir_.Write("step.txt", kTrainingStep) + " --feed x=ones,t=zeros";
   }
   const TempDir dir_;
 };

@@ -70,8 +70,8 @@ class Reproduce : public ::testing::Test {
     const Result run =
         Start("tools/halftone_run",
               Concat(graph, " --variables ", dump, "/variables.ckpt --feed in0=", dump,
-                     "/in0.npy --feed in1=", dump, "/in1.npy --fetch ", loss, " --out ",
-                     dir_.Path("out"), options));
+                     "/in0.npy,in1=", dump, "/in1.npy --fetch ", loss, " --out ", dir_.Path("out"),
+                     options));
     EXPECT_EQ(run.status, 0) << run.err;
     EXPECT_EQ(run.err, "");
     const auto value = io::ReadNpy(dir_.Path("out/" + loss + ".npy"));
