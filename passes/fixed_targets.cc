@@ -3,31 +3,22 @@
 namespace halftone::passes {
 namespace {
 
-// The losses that are a difference, a power and a mean run as these.
-const std::set<std::string>& Composites() {
-  static const auto* const ops = new std::set<std::string>{"mse_loss", "l1_loss"};
-  return *ops;
-}
-
 const std::vector<FixedTarget>& Targets() {
   static const auto* const targets = new std::vector<FixedTarget>{
       FixedTarget({.name = "cpu-avx512bf16",
                    .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-                   .without_kernel = {},
-                   .cannot_run = Composites(),
+                   .cannot_run = {},
                    .preferred_low = DType::kBF16,
                    .preferred_reason = "AVX512-BF16 multiplies bf16 twice as fast as f32"}),
       FixedTarget(
           {.name = "cpu-avx2",
            .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-           .without_kernel = {},
-           .cannot_run = Composites(),
+           .cannot_run = {},
            .preferred_low = DType::kF32,
            .preferred_reason = "without AVX512-BF16, 16 bit is storage only and costs time"}),
       FixedTarget({.name = "cuda-sm90",
                    .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-                   .without_kernel = {},
-                   .cannot_run = Composites(),
+                   .cannot_run = {},
                    .preferred_low = DType::kBF16,
                    .preferred_reason = "tensor cores; bf16 needs no loss scaling"}),
   };
@@ -37,7 +28,7 @@ const std::vector<FixedTarget>& Targets() {
 }  // namespace
 
 bool FixedTarget::HasKernel(const std::string& op, DType dtype) const {
-  return CanRun(op) && !d_.without_kernel.contains(op) && d_.kernel_dtypes.Contains(dtype);
+  return CanRun(op) && d_.kernel_dtypes.Contains(dtype);
 }
 
 DType FixedTarget::PreferredLowType(std::string* reason) const {

@@ -15,9 +15,8 @@ namespace halftone::passes {
 // A device as plain data; every op runs in every dtype of `kernel_dtypes` but for the exceptions.
 struct TargetDescription {
   std::string name;
-  ir::DTypeSet kernel_dtypes;            // of non-reference kernels
-  std::set<std::string> without_kernel;  // ops with a reference kernel only
-  std::set<std::string> cannot_run;      // ops without any kernel: decomposed
+  ir::DTypeSet kernel_dtypes;        // of non-reference kernels
+  std::set<std::string> cannot_run;  // ops without any kernel: decomposed; tests give some
   DType preferred_low = DType::kF32;
   std::string preferred_reason;
   bool channels_last = true;

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <set>
 
+#include "halftone/kernels/device_backend.h"
+#include "halftone/passes/fixed_targets.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/support/op_cases.h"
+#include "halftone/tests/support/target_differences.h"
 
 namespace halftone::testing {
 namespace {
@@ -31,6 +34,17 @@ TEST(CudaCoverage, EveryOpHasAKernelInEachTypeOfMixedPrecision) {
           << op->name << " in " << Name(dtype);
     }
   }
+}
+
+TEST(CudaCoverage, TheFixedTargetRunsWhatTheRegistryHas) {
+  ASSERT_TRUE(kernels::OpenCuda(0).ok());
+  const auto target = passes::FindFixedTarget("cuda-sm90");
+  ASSERT_TRUE(target.ok()) << target.status();
+  std::string differences;
+  for (const std::string& line : TargetDifferences(**target, Device::Kind::kCuda)) {
+    differences += line + "\n";
+  }
+  EXPECT_EQ(differences, "");
 }
 
 TEST(CudaCoverage, EveryKernelRunsInACase) {

@@ -93,7 +93,6 @@ TEST_F(PipelineTest, NamesThePassInAnError) {
 TEST(DecomposeUnsupported, RefusesAnOpWithoutKernelAndDecomposition) {
   const FixedTarget target({.name = "toy",
                             .kernel_dtypes = {DType::kF32},
-                            .without_kernel = {},
                             .cannot_run = {"matmul"},
                             .preferred_low = DType::kF32,
                             .preferred_reason = ""});

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "halftone/graph/ir/verify.h"
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char kSeparator[] = "// expected\n";
 constexpr const char kErrorSeparator[] = "// expected error ";
-constexpr const char* kOptions[] = {"target", "tolerance", "range", "ints", "print"};
+constexpr const char* kOptions[] = {"target", "cannot_run", "tolerance", "range", "ints", "print"};
 
 bool EndsWith(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -102,6 +103,16 @@ void CheckExecution(const GoldenCase& golden, const ir::Graph& before, const ir:
 
 void Rewrite(const GoldenCase& golden, const std::string& second_part) {
   std::ofstream(golden.path) << golden.input << second_part;
+}
+
+// "toy", with kernels for all ops but those of `cannot_run`.
+passes::FixedTarget TargetWithout(const std::string& cannot_run) {
+  std::istringstream words(cannot_run);
+  return passes::FixedTarget({.name = "toy",
+                              .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
+                              .cannot_run = {std::istream_iterator<std::string>(words), {}},
+                              .preferred_low = DType::kF32,
+                              .preferred_reason = ""});
 }
 
 bool Updating() { return std::getenv("UPDATE_GOLDEN") != nullptr; }
@@ -189,16 +200,16 @@ void CheckGolden(const GoldenCase& golden) {
   auto graph = ir::Parse(golden.input);
   ASSERT_TRUE(graph.ok()) << graph.status();
   const std::unique_ptr<ir::Graph> before = (*graph)->Clone();
-  const std::string name = golden.option("target", "cpu-avx512bf16");
-  const auto target = passes::FindFixedTarget(name);
+  const auto target = passes::FindFixedTarget(golden.option("target", "cpu-avx512bf16"));
   ASSERT_TRUE(target.ok()) << target.status();
+  const passes::FixedTarget lacking = TargetWithout(golden.option("cannot_run", ""));
   auto pass = passes::MakePass(golden.pass);
   ASSERT_TRUE(pass.ok()) << pass.status();
   EXPECT_EQ((*pass)->name(), golden.pass);
 
   const kernels::ReferenceEvaluator evaluator;
   passes::PassContext context;
-  context.target = *target;
+  context.target = golden.options.contains("cannot_run") ? &lacking : *target;
   context.evaluator = &evaluator;
   const ir::TextOptions text = TextOptionsOf(golden);
   const absl::StatusOr<bool> changed = (*pass)->Run(**graph, context);

@@ -14,6 +14,7 @@
 // leave the graph alone. `// expected error CODE: text` takes the place of the second part where
 // the pass must refuse. Lines `// key: value` above the graph are options:
 //   target     one of the fixed targets; cpu-avx512bf16 if absent
+//   cannot_run ops, blank-separated, that the target has no kernel for
 //   tolerance  relative, for the results before and after; absent: equal bits
 //   range      lo..hi of random float feeds (-2..2); ints: lo..hi of integer feeds (0..1)
 //   print      any of scopes locations provenance amp, blank-separated
