@@ -7,6 +7,7 @@
 #include "absl/flags/usage.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
+#include "halftone/graph/ir/op_catalogue.h"
 #include "halftone/graph/ir/proto.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/kernels/reference_evaluator.h"
@@ -23,6 +24,7 @@ ABSL_FLAG(std::string, dump, "",
           "folder for the text of the graph after each pass that changes it");
 ABSL_FLAG(bool, stats, false, "print time and statistics of each pass, on standard error");
 ABSL_FLAG(bool, list, false, "print the names of all passes, in the order of the pipeline");
+ABSL_FLAG(bool, operators, false, "print what every operator is: docs/operators.md");
 
 namespace halftone {
 namespace {
@@ -53,6 +55,10 @@ absl::Status Write(const ir::Graph& graph, const std::string& path) {
 int Main(const std::vector<char*>& arguments) {
   if (absl::GetFlag(FLAGS_list)) {
     for (const std::string& name : passes::PassNames()) std::printf("%s\n", name.c_str());
+    return 0;
+  }
+  if (absl::GetFlag(FLAGS_operators)) {
+    std::fputs(ir::Catalogue(ir::OpRegistry::Global()).c_str(), stdout);
     return 0;
   }
   if (arguments.size() != 2) {

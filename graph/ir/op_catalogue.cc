@@ -1,5 +1,5 @@
-// One Markdown section per op, for docs/ops.md.
-#include "halftone/graph/ir/op.h"
+#include "halftone/graph/ir/op_catalogue.h"
+
 #include "halftone/graph/ir/text_format.h"
 
 namespace halftone::ir {
@@ -40,7 +40,37 @@ void AddAttrs(const OpRecord& op, std::string& text) {
   }
 }
 
+constexpr char kHeader[] =
+    R"(# Operators
+
+What a graph can be made of: every operator with its formula, ports, attributes, how mixed precision treats it and where
+the formula is from. The names are those of printed graphs (`HALFTONE_DUMP`, `halftone_dump`); most have a function of
+the same name in `graph/nn/functional.h` and in Python's `nn`. Written by `halftone_opt --operators` from the records in
+`graph/ops`; a test keeps both equal.
+
+AMP says whether mixed precision computes a node in 16 bit: `allow` always, `infer` where its neighbours do, `clear`
+in whatever its operands are in, `deny` never.
+
+| operator | AMP in f16 | in bf16 | gradient |
+| --- | --- | --- | --- |
+)";
+
+const char* GradientOf(const OpRecord& op) {
+  if (op.gradient) return "yes";
+  return op.decompose ? "through the decomposition" : "none";
+}
+
 }  // namespace
+
+std::string Catalogue(const OpRegistry& registry) {
+  std::string text = kHeader, sections;
+  for (const OpRecord* op : registry.All()) {
+    text += Concat("| [", op->name, "](#", op->name, ") | ", Name(op->amp.f16), " | ",
+                   Name(op->amp.bf16), " | ", GradientOf(*op), " |\n");
+    sections += "\n" + op->ToCatalogue();
+  }
+  return text + sections;
+}
 
 std::string OpRecord::ToCatalogue() const {
   std::string text = "### " + name + "\n\n" + doc + "\n";
@@ -55,8 +85,7 @@ std::string OpRecord::ToCatalogue() const {
     text += " Outputs in f32: " + Ports(amp.keep_f32_outputs) + ".";
   }
   if (amp.accumulates_in_f32) text += " Accumulates in f32.";
-  text += std::string("\n* Gradient: ") +
-          (gradient ? "yes" : (decompose ? "through the decomposition" : "none")) + "\n";
+  text += std::string("\n* Gradient: ") + GradientOf(*this) + "\n";
   if (is_marker) text += "* A marker: removed by the pass that lowers it.\n";
   if (is_random) text += "* Random: never merged or folded.\n";
   if (can_fault) text += "* May fault at run time: an index out of range.\n";

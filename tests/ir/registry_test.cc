@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/op.h"
+#include "halftone/graph/ir/op_catalogue.h"
 
 namespace halftone::ir {
 namespace {
@@ -160,6 +161,26 @@ y = x + b.
 * May fault at run time: an index out of range.
 * Source: A book, eq. 1
 )");
+}
+
+TEST(OpCatalogue, ListsEveryOpAndThenDescribesIt) {
+  OpRegistry registry;
+  for (const char* name : {"b", "a"}) {
+    OpRecord op = Good();
+    op.name = name;
+    op.doc = "y = x + b.";
+    op.amp.bf16 = AmpClass::kClear;
+    if (op.name == "a") op.gradient = [](GradContext&) {};
+    ASSERT_TRUE(registry.Register(std::move(op)).ok());
+  }
+  const std::string text = Catalogue(registry);
+  const size_t table = text.find(
+      "| [a](#a) | deny | clear | yes |\n"
+      "| [b](#b) | deny | clear | none |\n"
+      "\n### a\n\ny = x + b.\n");
+  EXPECT_NE(table, std::string::npos) << text;
+  EXPECT_GT(text.find("\n### b\n"), table) << text;
+  EXPECT_NE(text.find("\n### b\n"), std::string::npos) << text;
 }
 
 }  // namespace

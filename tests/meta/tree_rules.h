@@ -35,7 +35,8 @@ std::vector<std::string> CheckRegistrations(const SourceFile& file);
 // Headers carry `#pragma once`, except Highway headers that are included once per target.
 std::vector<std::string> CheckPragmaOnce(const SourceFile& file);
 
-// No file over kMaxLines lines, no README over kMaxReadmeLines.
+// No file over kMaxLines lines, no README over kMaxReadmeLines; what a program has written, such as
+// docs/operators.md, is as long as it is.
 std::vector<std::string> CheckLength(const SourceFile& file);
 
 // Every folder with sources has a README.md, or the README above it names it (`support/`); tests/

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "halftone/tests/programs/start.h"
 #include "halftone/tests/support/temp_dir.h"
@@ -127,6 +129,29 @@ TEST_F(HalftoneOpt, ListsPassesInTheOrderOfThePipeline) {
   const Result all = Start("tools/halftone_opt", graph + " --passes=" + names);
   EXPECT_EQ(all.status, 0) << all.err;
   EXPECT_EQ(all.out, Bytes(graph));
+}
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// Whoever changes the record of an op writes the page anew.
+TEST_F(HalftoneOpt, OperatorsAreThoseOfTheDocs) {
+  const Result run = Start("tools/halftone_opt", "--operators");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, StartsWith("# Operators\n"));
+  EXPECT_THAT(run.out, HasSubstr("\n### softmax\n"));
+  const std::vector<std::string> got = LinesOf(run.out);
+  const std::vector<std::string> page = LinesOf(Bytes(HALFTONE_SOURCE_DIR "/docs/operators.md"));
+  const auto [a, b] = std::mismatch(got.begin(), got.end(), page.begin(), page.end());
+  const auto line = [](auto at, const auto& lines) { return at == lines.end() ? "" : *at; };
+  EXPECT_TRUE(got == page) << "docs/operators.md differs from line " << b - page.begin() + 1
+                           << " on:\n  " << line(b, page) << "\nwhere the records say:\n  "
+                           << line(a, got)
+                           << "\nhalftone_opt --operators > docs/operators.md writes it anew";
 }
 
 TEST_F(HalftoneOpt, RefusesWrongOptions) {
