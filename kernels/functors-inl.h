@@ -1,9 +1,13 @@
-// The formula of every elementwise op, once: on the CPU V is a Highway vector of f32, in device
-// code it is float or double. The including file provides V, M and the overload set Add Sub Mul Div
-// Neg Abs Min Max Sqrt Floor Lt Le Gt Ge Eq (the last five false for NaN), Splat (of a double),
-// Select, ExpV LogV TanhV CosV SinV SigmoidV ErfV NormalTailV ProductErrorV
-// (kernels/cpu/simd/math-inl.h), kF32 and HT_FUNCTOR_INLINE. No Ne: Highway 1.0.3 has NaN != NaN
-// false. Included once per SIMD target.
+// The formula of every elementwise op of floats, once; kernels of all devices are made of them
+// (graph/ops/support/elementwise.def says of which op each is), and any formula may call another.
+// On the CPU V is a Highway vector of f32, in device code float or double, in reference kernels
+// double. The including file provides V, its mask M and the overload set
+//
+//   Add Sub Mul Div Neg Abs Sqrt Floor, Lt Le Gt Eq IsFinite (false for NaN), Not, Select(M, V, V),
+//   Splat(double), ExpV LogV TanhV CosV SinV SigmoidV ErfV NormalTailV ProductErrorV, kF32
+//
+// (kernels/cpu/simd/math-inl.h, kernels/scalar_math.inc), and HT_FUNCTOR_INLINE. No Ne: Highway
+// 1.0.3 has NaN != NaN false. Included once per type or SIMD target.
 //
 // gelu and silu keep their relative error below 0 too, down to where they underflow: no 1 + tanh or
 // 1 + erf, which cancel there. What decays like e^-q is scaled by e^(-q/2) twice, since e^-q is
@@ -211,6 +215,30 @@ struct MinimumF {
   HT_FUNCTOR_INLINE V operator()(V a, V b) const {
     return Select(Eq(a, a), Select(Lt(a, b), a, b), a);
   }
+};
+// Not for vectors: Highway has no power.
+struct PowF {
+  template <typename T>
+  HT_FUNCTOR_INLINE T operator()(T a, T b) const {
+    return PowV(a, b);
+  }
+};
+
+// Comparisons: NaN compares unequal and unordered.
+struct EqualF {
+  HT_FUNCTOR_INLINE M operator()(V a, V b) const { return Eq(a, b); }
+};
+struct NotEqualF {
+  HT_FUNCTOR_INLINE M operator()(V a, V b) const { return Not(Eq(a, b)); }
+};
+struct LessF {
+  HT_FUNCTOR_INLINE M operator()(V a, V b) const { return Lt(a, b); }
+};
+struct LessEqualF {
+  HT_FUNCTOR_INLINE M operator()(V a, V b) const { return Le(a, b); }
+};
+struct IsFiniteF {
+  HT_FUNCTOR_INLINE M operator()(V x) const { return IsFinite(x); }
 };
 
 }  // namespace HWY_NAMESPACE

@@ -242,7 +242,7 @@ TEST(CudaElementwise, WideIndicesGiveTheSame) {
   params.x[0] = a.data();
   params.x[1] = b.data();
   params.y = y.data();
-  ASSERT_EQ(cuda::LaunchBinary(cuda::Formula::kAdd, params, nullptr), cudaSuccess);
+  ASSERT_EQ(cuda::LaunchF32(cuda::Formula::kAdd, params, nullptr), cudaSuccess);
   Tensor got = Tensor::Zeros(DType::kF32, {4, 3, 5});
   ASSERT_EQ(y.Read(got.raw()), cudaSuccess);
   EXPECT_TRUE(SameBits(got, RunCpu(*CaseNode(*graph), inputs)));

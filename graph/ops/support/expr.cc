@@ -14,23 +14,17 @@ ir::Expr Apply(const char* op, std::initializer_list<ir::Expr> inputs, ir::Attri
 
 }  // namespace
 
-ir::Expr Exp(ir::Expr x) { return Apply("exp", {x}); }
-ir::Expr Log(ir::Expr x) { return Apply("log", {x}); }
-ir::Expr Abs(ir::Expr x) { return Apply("abs", {x}); }
-ir::Expr Cos(ir::Expr x) { return Apply("cos", {x}); }
-ir::Expr Sin(ir::Expr x) { return Apply("sin", {x}); }
-ir::Expr Erf(ir::Expr x) { return Apply("erf", {x}); }
-ir::Expr Tanh(ir::Expr x) { return Apply("tanh", {x}); }
-ir::Expr Sigmoid(ir::Expr x) { return Apply("sigmoid", {x}); }
-ir::Expr Reciprocal(ir::Expr x) { return Apply("reciprocal", {x}); }
-ir::Expr Pow(ir::Expr a, ir::Expr b) { return Apply("pow", {a, b}); }
-ir::Expr Maximum(ir::Expr a, ir::Expr b) { return Apply("maximum", {a, b}); }
+#define HT_UNARY(op, Name, ...) \
+  ir::Expr Name(ir::Expr x) { return Apply(#op, {x}); }
+#define HT_PREDICATE HT_UNARY
+#define HT_LOGICAL_UNARY HT_UNARY
+#define HT_BINARY(op, Name, ...) \
+  ir::Expr Name(ir::Expr a, ir::Expr b) { return Apply(#op, {a, b}); }
+#define HT_SCALAR_BINARY HT_BINARY
+#define HT_COMPARE HT_BINARY
+#define HT_LOGICAL HT_BINARY
+#include "halftone/graph/ops/support/elementwise.def"
 
-ir::Expr Equal(ir::Expr a, ir::Expr b) { return Apply("equal", {a, b}); }
-ir::Expr Less(ir::Expr a, ir::Expr b) { return Apply("less", {a, b}); }
-ir::Expr LessEqual(ir::Expr a, ir::Expr b) { return Apply("less_equal", {a, b}); }
-ir::Expr And(ir::Expr a, ir::Expr b) { return Apply("logical_and", {a, b}); }
-ir::Expr Not(ir::Expr a) { return Apply("logical_not", {a}); }
 ir::Expr Where(ir::Expr condition, ir::Expr a, ir::Expr b) {
   return Apply("where", {condition, a, b});
 }

@@ -6,23 +6,15 @@
 
 namespace halftone::ops {
 
-ir::Expr Exp(ir::Expr x);
-ir::Expr Log(ir::Expr x);
-ir::Expr Abs(ir::Expr x);
-ir::Expr Cos(ir::Expr x);
-ir::Expr Sin(ir::Expr x);
-ir::Expr Erf(ir::Expr x);
-ir::Expr Tanh(ir::Expr x);
-ir::Expr Sigmoid(ir::Expr x);
-ir::Expr Reciprocal(ir::Expr x);
-ir::Expr Pow(ir::Expr a, ir::Expr b);
-ir::Expr Maximum(ir::Expr a, ir::Expr b);
-
-ir::Expr Equal(ir::Expr a, ir::Expr b);
-ir::Expr Less(ir::Expr a, ir::Expr b);
-ir::Expr LessEqual(ir::Expr a, ir::Expr b);
-ir::Expr And(ir::Expr a, ir::Expr b);
-ir::Expr Not(ir::Expr a);
+// The ops of elementwise.def by the names of their formulas: Exp(x), LessEqual(a, b), Not(x).
+#define HT_UNARY(op, Name, ...) ir::Expr Name(ir::Expr x);
+#define HT_PREDICATE HT_UNARY
+#define HT_LOGICAL_UNARY HT_UNARY
+#define HT_BINARY(op, Name, ...) ir::Expr Name(ir::Expr a, ir::Expr b);
+#define HT_SCALAR_BINARY HT_BINARY
+#define HT_COMPARE HT_BINARY
+#define HT_LOGICAL HT_BINARY
+#include "halftone/graph/ops/support/elementwise.def"
 ir::Expr Where(ir::Expr condition, ir::Expr a, ir::Expr b);
 
 // A rank-0 constant of x's dtype.

@@ -123,6 +123,5 @@ Expr NnReduce(const char* op, Expr x, const Ints& axes, bool keepdim) {
 Expr Sum(Expr x, const Ints& axes, bool keepdim) { return NnReduce("sum", x, axes, keepdim); }
 Expr Mean(Expr x, const Ints& axes, bool keepdim) { return NnReduce("mean", x, axes, keepdim); }
 Expr Max(Expr x, const Ints& axes, bool keepdim) { return NnReduce("max", x, axes, keepdim); }
-Expr Sqrt(Expr x) { return x.valid() ? x.builder()->Op("sqrt", {x}) : Expr(); }
 
 }  // namespace halftone::ops

@@ -55,6 +55,5 @@ Ints AllAxes(int rank);
 ir::Expr Sum(ir::Expr x, const Ints& axes, bool keepdim = false);
 ir::Expr Mean(ir::Expr x, const Ints& axes, bool keepdim = false);
 ir::Expr Max(ir::Expr x, const Ints& axes, bool keepdim);
-ir::Expr Sqrt(ir::Expr x);
 
 }  // namespace halftone::ops

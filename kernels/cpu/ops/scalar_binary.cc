@@ -1,12 +1,8 @@
 // What is rare or small, as plain loops on the machine's own types: arithmetic and comparison of
 // integers and bools, logic, pow. Broadcasting and any mix of layouts.
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <type_traits>
-
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/cpu/support/strided_loop.h"
+#include "halftone/kernels/double_functors-inl.h"
 
 namespace halftone::kernels {
 namespace {
@@ -24,38 +20,33 @@ void ScalarRow(const void* a_data, int64_t a_stride, const void* b_data, int64_t
   for (int64_t i = 0; i < n; ++i) y[i] = R(F()(a[i * a_stride], b[i * b_stride]));
 }
 
-// Integers wrap: their arithmetic is that of the unsigned type.
-template <template <typename> typename F>
-struct Wrapping {
-  template <typename T>
-  T operator()(T a, T b) const {
-    using U = std::make_unsigned_t<T>;
-    // Unsigned types below int would be promoted to int and could overflow there.
-    using Wide = std::conditional_t<(sizeof(U) < sizeof(unsigned)), unsigned, U>;
-    return static_cast<T>(F<Wide>()(static_cast<U>(a), static_cast<U>(b)));
-  }
-};
-struct Larger {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return std::max(a, b);
-  }
-};
-struct Smaller {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return std::min(a, b);
-  }
-};
 // A nonzero byte of a bool is true.
 template <typename F>
 struct OfTruth {
   bool operator()(uint8_t a, uint8_t b) const { return F()(a != 0, b != 0); }
 };
-struct PowerOf {
+// f(b, a).
+template <typename F>
+struct Swapped {
+  template <typename T>
+  auto operator()(T a, T b) const {
+    return F()(b, a);
+  }
+};
+// f(a) of two operands.
+template <typename F>
+struct OfFirst {
+  template <typename T>
+  auto operator()(T a, T) const {
+    return F()(a);
+  }
+};
+// In f32, rounded once to R.
+template <typename F>
+struct InF32 {
   template <typename T>
   float operator()(T a, T b) const {
-    return std::pow(static_cast<float>(a), static_cast<float>(b));
+    return F()(static_cast<float>(a), static_cast<float>(b));
   }
 };
 
@@ -74,12 +65,14 @@ ScalarRowFn OfIntegers(DType dtype) {
 }
 
 // f64 passes through training for a few scalars only (1 / loss scale).
-template <template <typename> typename F>
-ScalarRowFn OfNumbers(DType dtype) {
-  return dtype == DType::kF64 ? ScalarRow<double, double, F<double>>
-                              : OfIntegers<Wrapping<F>>(dtype);
+template <typename F>
+ScalarRowFn OfDoubles(DType) {
+  return ScalarRow<double, double, F>;
 }
-ScalarRowFn Quotient(DType) { return ScalarRow<double, double, std::divides<>>; }
+template <typename Real, typename Whole>
+ScalarRowFn OfNumbers(DType dtype) {
+  return dtype == DType::kF64 ? OfDoubles<Real>(dtype) : OfIntegers<Whole>(dtype);
+}
 
 template <typename F>
 ScalarRowFn Comparing(DType dtype) {
@@ -99,13 +92,14 @@ ScalarRowFn Comparing(DType dtype) {
 
 template <typename F>
 ScalarRowFn OfBools(DType) {
-  return ScalarRow<uint8_t, bool, OfTruth<F>>;
+  return ScalarRow<uint8_t, bool, F>;
 }
 
-ScalarRowFn Power(DType dtype) {
-  return dtype == DType::kF32   ? ScalarRow<float, float, PowerOf>
-         : dtype == DType::kF16 ? ScalarRow<F16, F16, PowerOf>
-                                : ScalarRow<BF16, BF16, PowerOf>;
+template <typename F>
+ScalarRowFn OfF32AndLow(DType dtype) {
+  return dtype == DType::kF32   ? ScalarRow<float, float, InF32<F>>
+         : dtype == DType::kF16 ? ScalarRow<F16, F16, InF32<F>>
+                                : ScalarRow<BF16, BF16, InF32<F>>;
 }
 
 struct ScalarFormula {
@@ -114,30 +108,23 @@ struct ScalarFormula {
   ScalarRowFn (*find)(DType);
 };
 
-constexpr ir::DTypeSet kWhole{DType::kI64, DType::kI32, DType::kU8};
 constexpr ir::DTypeSet kWholeOrF64{DType::kI64, DType::kI32, DType::kU8, DType::kF64};
 constexpr ir::DTypeSet kWholeOrBool{DType::kI64, DType::kI32, DType::kU8, DType::kBool};
-constexpr ir::DTypeSet kTruth{DType::kBool};
 
 constexpr ScalarFormula kFormulas[] = {
-    {"add", kWholeOrF64, OfNumbers<std::plus>},
-    {"sub", kWholeOrF64, OfNumbers<std::minus>},
-    {"mul", kWholeOrF64, OfNumbers<std::multiplies>},
-    {"div", {DType::kF64}, Quotient},
-    {"maximum", kWhole, OfIntegers<Larger>},
-    {"minimum", kWhole, OfIntegers<Smaller>},
-    {"equal", kWholeOrBool, Comparing<std::equal_to<>>},
-    {"not_equal", kWholeOrBool, Comparing<std::not_equal_to<>>},
-    {"less", kWholeOrBool, Comparing<std::less<>>},
-    {"less_equal", kWholeOrBool, Comparing<std::less_equal<>>},
-    {"greater", kWholeOrBool, Comparing<std::greater<>>},
-    {"greater_equal", kWholeOrBool, Comparing<std::greater_equal<>>},
-    {"logical_and", kTruth, OfBools<std::logical_and<>>},
-    {"logical_or", kTruth, OfBools<std::logical_or<>>},
-    {"pow", {DType::kF32, DType::kF16, DType::kBF16}, Power},
+#define HT_BINARY(op, Name, ...) {#op, {DType::kF64}, OfDoubles<in_double::Name##F>},
+#define HT_WHOLE_BINARY(op, Name, ...) \
+  {#op, kWholeOrF64, OfNumbers<in_double::Name##F, whole::Name##F>},
+#define HT_SCALAR_BINARY(op, Name, ...) \
+  {#op, {DType::kF32, DType::kF16, DType::kBF16}, OfF32AndLow<in_double::Name##F>},
+#define HT_COMPARE(op, Name, ...) {#op, kWholeOrBool, Comparing<whole::Name##F>},
+#define HT_COMPARE_SWAPPED(op, Name, ...) {#op, kWholeOrBool, Comparing<Swapped<whole::Name##F>>},
+#define HT_LOGICAL(op, Name, ...) {#op, {DType::kBool}, OfBools<whole::Name##F>},
+#define HT_LOGICAL_UNARY(op, Name, ...) {#op, {DType::kBool}, OfBools<OfFirst<whole::Name##F>>},
+#include "halftone/graph/ops/support/elementwise.def"
 };
 
-// Also logical_not, whose one operand is given twice: not (a and a).
+// An op of one operand is given it twice.
 class ScalarBinaryKernel : public Kernel {
  public:
   ScalarBinaryKernel(const ir::Node& node, ScalarRowFn fn)
@@ -170,15 +157,10 @@ void AddScalarBinary(KernelRegistry& r, const ScalarFormula& formula) {
       });
 }
 
-struct NotBoth {
-  bool operator()(bool a, bool b) const { return !(a && b); }
-};
-
 }  // namespace
 
 void Register_cpu_scalar_binary(KernelRegistry& r) {
   for (const ScalarFormula& formula : kFormulas) AddScalarBinary(r, formula);
-  AddScalarBinary(r, {"logical_not", kTruth, OfBools<NotBoth>});
 }
 
 }  // namespace halftone::kernels

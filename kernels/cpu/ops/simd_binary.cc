@@ -55,8 +55,8 @@ PairFn FindBinary(const char* op, DType dtype, bool left_varies, bool right_vari
     PairFn (*pick)(DType, bool, bool);
   };
   static constexpr Row kRows[] = {
-      {"add", PickDType<AddF>}, {"sub", PickDType<SubF>},         {"mul", PickDType<MulF>},
-      {"div", PickDType<DivF>}, {"maximum", PickDType<MaximumF>}, {"minimum", PickDType<MinimumF>},
+#define HT_BINARY(op, Name, ...) {#op, PickDType<Name##F>},
+#include "halftone/graph/ops/support/elementwise.def"
   };
   for (const Row& row : kRows) {
     if (std::strcmp(row.op, op) == 0) return row.pick(dtype, left_varies, right_varies);
@@ -110,9 +110,8 @@ absl::Status UnitStrides(const ir::Node& node) {
 }  // namespace
 
 void Register_cpu_simd_binary(KernelRegistry& r) {
-  for (const char* op : {"add", "sub", "mul", "div", "maximum", "minimum"}) {
-    AddSimdCandidate<BinaryKernel>(r, op, UnitStrides);
-  }
+#define HT_BINARY(op, ...) AddSimdCandidate<BinaryKernel>(r, #op, UnitStrides);
+#include "halftone/graph/ops/support/elementwise.def"
 }
 
 }  // namespace halftone::kernels

@@ -9,17 +9,16 @@
 #include <cstring>
 
 #include "halftone/kernels/cpu/ops/select_fns.h"
+#include "halftone/kernels/cpu/simd/math-inl.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/cpu/support/strided_loop.h"
+#include "halftone/kernels/functors-inl.h"
 #include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
-
-using V = F32Vec;
-using M = hn::Mask<F32Tag>;
 
 template <typename T>
 void SelectScalar(const uint8_t* condition, const T* a, int64_t a_stride, const T* b,
@@ -88,20 +87,6 @@ HWY_INLINE void TestRow(const T* a, int64_t a_stride, const T* b, int64_t b_stri
   std::copy_n(part, n - i, y + i);
 }
 
-struct EqualTest {
-  HWY_INLINE M operator()(V a, V b) const { return hn::Eq(a, b); }
-};
-// Highway's Ne is false where either is NaN.
-struct NotEqualTest {
-  HWY_INLINE M operator()(V a, V b) const { return hn::Not(hn::Eq(a, b)); }
-};
-struct LessTest {
-  HWY_INLINE M operator()(V a, V b) const { return hn::Lt(a, b); }
-};
-struct LessEqualTest {
-  HWY_INLINE M operator()(V a, V b) const { return hn::Le(a, b); }
-};
-
 template <typename Test, typename T>
 void CompareRow(const void* a, int64_t a_stride, const void* b, int64_t b_stride, uint8_t* y,
                 int64_t n) {
@@ -115,18 +100,19 @@ CompareFn CompareOf(DType dtype) {
                                 : CompareRow<Test, BF16>;
 }
 
+// Null for an op that is not here.
 CompareFn FindCompare(const char* op, DType dtype) {
-  const auto is = [op](const char* name) { return std::strcmp(op, name) == 0; };
-  return is("equal")       ? CompareOf<EqualTest>(dtype)
-         : is("not_equal") ? CompareOf<NotEqualTest>(dtype)
-         : is("less")      ? CompareOf<LessTest>(dtype)
-                           : CompareOf<LessEqualTest>(dtype);
+#define HT_COMPARE(name, Name, ...) \
+  if (std::strcmp(op, #name) == 0) return CompareOf<Name##F>(dtype);
+#define HT_COMPARE_SWAPPED HT_COMPARE
+#include "halftone/graph/ops/support/elementwise.def"
+  return nullptr;
 }
 
 template <typename T>
 void FiniteRow(const void* x, uint8_t* y, int64_t n) {
   TestRow(static_cast<const T*>(x), 1, static_cast<const T*>(x), 1, y, n,
-          [](V a, V) { return hn::IsFinite(a); });
+          [](V a, V) { return IsFiniteF()(a); });
 }
 
 TestFn FindIsFinite(DType dtype) {
@@ -196,18 +182,22 @@ class WhereKernel : public Kernel {
   SelectFn fn_;
 };
 
-// greater(a, b) is less(b, a): two comparisons serve four ops.
+// Is f(a, b) of the op f(b, a) of the formula? greater(a, b) is less(b, a).
+bool IsSwapped(const std::string& op) {
+#define HT_COMPARE_SWAPPED(name, ...) \
+  if (op == #name) return true;
+#include "halftone/graph/ops/support/elementwise.def"
+  return false;
+}
+
 class CompareKernel : public Kernel {
  public:
   explicit CompareKernel(const ir::Node& node)
       : loop_(node.output_type(), OperandsOf(node)),
-        size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))) {
-    std::string op = node.op().name;
-    if (op.rfind("greater", 0) == 0) {
-      first_ = 1;
-      op.replace(0, 7, "less");
-    }
-    fn_ = HWY_DYNAMIC_DISPATCH(FindCompare)(op.c_str(), node.input_type(0).dtype);
+        size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
+        first_(IsSwapped(node.op().name) ? 1 : 0),
+        fn_(HWY_DYNAMIC_DISPATCH(FindCompare)(node.op().name.c_str(), node.input_type(0).dtype)) {
+    HT_CHECK(fn_ != nullptr, "no SIMD formula for the op");
   }
   void Run(const KernelArgs& args) override {
     const int a = first_, b = 1 - first_;
@@ -221,7 +211,7 @@ class CompareKernel : public Kernel {
  private:
   StridedLoop loop_;
   int64_t size_;
-  int first_ = 0;
+  int first_;
   CompareFn fn_;
 };
 
@@ -247,10 +237,10 @@ class IsFiniteKernel : public Kernel {
 
 void Register_cpu_simd_select(KernelRegistry& r) {
   AddNativeCandidate<WhereKernel>(r, "simd", "where", ir::kAnyDType, RowsOfUnitStride);
-  for (const char* op : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
-    AddSimdCandidate<CompareKernel>(r, op, RowsOfUnitStride);
-  }
-  AddSimdCandidate<IsFiniteKernel>(r, "isfinite", LayoutOfInput);
+#define HT_COMPARE(op, ...) AddSimdCandidate<CompareKernel>(r, #op, RowsOfUnitStride);
+#define HT_COMPARE_SWAPPED HT_COMPARE
+#define HT_PREDICATE(op, ...) AddSimdCandidate<IsFiniteKernel>(r, #op, LayoutOfInput);
+#include "halftone/graph/ops/support/elementwise.def"
 }
 
 }  // namespace halftone::kernels

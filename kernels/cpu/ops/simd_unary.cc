@@ -47,14 +47,10 @@ UnaryFn FindUnary(const char* formula, DType dtype) {
     UnaryFn (*of)(DType);
   };
   static constexpr Row kRows[] = {
-      {"relu", UnaryOf<ReluF>},         {"sigmoid", UnaryOf<SigmoidF>},
-      {"tanh", UnaryOf<TanhF>},         {"silu", UnaryOf<SiluF>},
-      {"gelu:none", UnaryOf<GeluErfF>}, {"gelu:tanh", UnaryOf<GeluTanhF>},
-      {"exp", UnaryOf<ExpF>},           {"log", UnaryOf<LogF>},
-      {"sqrt", UnaryOf<SqrtF>},         {"neg", UnaryOf<NegF>},
-      {"abs", UnaryOf<AbsF>},           {"floor", UnaryOf<FloorF>},
-      {"cos", UnaryOf<CosF>},           {"sin", UnaryOf<SinF>},
-      {"erf", UnaryOf<ErfF>},           {"reciprocal", UnaryOf<ReciprocalF>},
+#define HT_UNARY(op, Name, ...) {#op, UnaryOf<Name##F>},
+#define HT_APPROXIMABLE(op, ByErf, ByTanh, ...) \
+  {#op ":none", UnaryOf<ByErf##F>}, {#op ":tanh", UnaryOf<ByTanh##F>},
+#include "halftone/graph/ops/support/elementwise.def"
   };
   for (const Row& row : kRows) {
     if (std::strcmp(row.formula, formula) == 0) return row.of(dtype);
@@ -68,9 +64,10 @@ PairFn FindUnaryGrad(const char* formula, DType dtype) {
     PairFn (*of)(DType);
   };
   static constexpr Row kRows[] = {
-      {"relu_grad", PairOf<ReluGradF>},         {"sigmoid_grad", PairOf<SigmoidGradF>},
-      {"tanh_grad", PairOf<TanhGradF>},         {"silu_grad", PairOf<SiluGradF>},
-      {"gelu_grad:none", PairOf<GeluErfGradF>}, {"gelu_grad:tanh", PairOf<GeluTanhGradF>},
+#define HT_GRADIENT(op, Name, ...) {#op, PairOf<Name##F>},
+#define HT_APPROXIMABLE_GRADIENT(op, ByErf, ByTanh, ...) \
+  {#op ":none", PairOf<ByErf##F>}, {#op ":tanh", PairOf<ByTanh##F>},
+#include "halftone/graph/ops/support/elementwise.def"
   };
   for (const Row& row : kRows) {
     if (std::strcmp(row.formula, formula) == 0) return row.of(dtype);
@@ -140,13 +137,11 @@ class UnaryGradKernel : public Kernel {
 }  // namespace
 
 void Register_cpu_simd_unary(KernelRegistry& r) {
-  for (const char* op : {"relu", "sigmoid", "tanh", "silu", "gelu", "exp", "log", "sqrt", "neg",
-                         "abs", "floor", "cos", "sin", "erf", "reciprocal"}) {
-    AddSimdCandidate<UnaryKernel>(r, op, SameLayouts);
-  }
-  for (const char* op : {"relu_grad", "sigmoid_grad", "tanh_grad", "silu_grad", "gelu_grad"}) {
-    AddSimdCandidate<UnaryGradKernel>(r, op, SameLayouts);
-  }
+#define HT_UNARY(op, ...) AddSimdCandidate<UnaryKernel>(r, #op, SameLayouts);
+#define HT_APPROXIMABLE HT_UNARY
+#define HT_GRADIENT(op, ...) AddSimdCandidate<UnaryGradKernel>(r, #op, SameLayouts);
+#define HT_APPROXIMABLE_GRADIENT HT_GRADIENT
+#include "halftone/graph/ops/support/elementwise.def"
 }
 
 }  // namespace halftone::kernels

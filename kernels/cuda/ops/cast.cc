@@ -34,7 +34,7 @@ class CastKernel : public CudaKernel {
       HT_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(y, x, bytes_, cudaMemcpyDeviceToDevice, stream));
     } else if (CarriedByF32(from_, to_)) {
       HT_CUDA_RETURN_IF_ERROR(
-          LaunchUnary(cuda::Formula::kIdentity, cuda::WithArrays<1>(params_, args, {0}), stream));
+          LaunchF32(cuda::Formula::kIdentity, cuda::WithArrays<1>(params_, args, {0}), stream));
     } else {
       HT_CUDA_RETURN_IF_ERROR(cuda::LaunchCast(from_, to_, params_.size, x, y, stream));
     }

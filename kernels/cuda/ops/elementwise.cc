@@ -16,45 +16,19 @@ struct FormulaRow {
   bool swapped = false;  // greater(a, b) is less(b, a)
 };
 constexpr FormulaRow kRows[] = {
-    {"relu", Formula::kRelu},
-    {"sigmoid", Formula::kSigmoid},
-    {"tanh", Formula::kTanh},
-    {"silu", Formula::kSilu},
-    {"gelu:none", Formula::kGeluErf},
-    {"gelu:tanh", Formula::kGeluTanh},
-    {"exp", Formula::kExp},
-    {"log", Formula::kLog},
-    {"sqrt", Formula::kSqrt},
-    {"neg", Formula::kNeg},
-    {"abs", Formula::kAbs},
-    {"floor", Formula::kFloor},
-    {"cos", Formula::kCos},
-    {"sin", Formula::kSin},
-    {"erf", Formula::kErf},
-    {"reciprocal", Formula::kReciprocal},
-    {"isfinite", Formula::kIsFinite},
-    {"logical_not", Formula::kNot},
-    {"relu_grad", Formula::kReluGrad},
-    {"sigmoid_grad", Formula::kSigmoidGrad},
-    {"tanh_grad", Formula::kTanhGrad},
-    {"silu_grad", Formula::kSiluGrad},
-    {"gelu_grad:none", Formula::kGeluErfGrad},
-    {"gelu_grad:tanh", Formula::kGeluTanhGrad},
-    {"add", Formula::kAdd},
-    {"sub", Formula::kSub},
-    {"mul", Formula::kMul},
-    {"div", Formula::kDiv},
-    {"maximum", Formula::kMaximum},
-    {"minimum", Formula::kMinimum},
-    {"pow", Formula::kPow},
-    {"equal", Formula::kEqual},
-    {"not_equal", Formula::kNotEqual},
-    {"less", Formula::kLess},
-    {"less_equal", Formula::kLessEqual},
-    {"greater", Formula::kLess, /*swapped=*/true},
-    {"greater_equal", Formula::kLessEqual, /*swapped=*/true},
-    {"logical_and", Formula::kAnd},
-    {"logical_or", Formula::kOr},
+#define HT_UNARY(op, Name, ...) {#op, Formula::k##Name},
+#define HT_PREDICATE HT_UNARY
+#define HT_LOGICAL_UNARY HT_UNARY
+#define HT_APPROXIMABLE(op, ByErf, ByTanh, ...) \
+  {#op ":none", Formula::k##ByErf}, {#op ":tanh", Formula::k##ByTanh},
+#define HT_GRADIENT HT_UNARY
+#define HT_APPROXIMABLE_GRADIENT HT_APPROXIMABLE
+#define HT_BINARY HT_UNARY
+#define HT_SCALAR_BINARY HT_UNARY
+#define HT_COMPARE HT_UNARY
+#define HT_COMPARE_SWAPPED(op, Name, ...) {#op, Formula::k##Name, /*swapped=*/true},
+#define HT_LOGICAL HT_UNARY
+#include "halftone/graph/ops/support/elementwise.def"
 };
 
 const FormulaRow& RowOf(const ir::Node& node) {
@@ -65,18 +39,6 @@ const FormulaRow& RowOf(const ir::Node& node) {
     if (row.name == name) return row;
   }
   HT_CHECK(false, "no formula for the op");
-}
-
-bool IsGrad(Formula formula) {
-  return formula >= Formula::kReluGrad && formula <= Formula::kGeluTanhGrad;
-}
-
-cudaError_t LaunchF32(Formula formula, const cuda::MapParams<1>& params, cudaStream_t stream) {
-  return LaunchUnary(formula, params, stream);
-}
-cudaError_t LaunchF32(Formula formula, const cuda::MapParams<2>& params, cudaStream_t stream) {
-  return IsGrad(formula) ? LaunchGrad(formula, params, stream)
-                         : LaunchBinary(formula, params, stream);
 }
 
 template <int N>
@@ -117,18 +79,18 @@ class ElementwiseKernel : public CudaKernel {
 }  // namespace
 
 void Register_cuda_elementwise(KernelRegistry& r) {
-  for (const char* op :
-       {"relu", "sigmoid", "tanh", "silu", "gelu", "exp", "log", "sqrt", "neg", "abs", "floor",
-        "cos", "sin", "erf", "reciprocal", "isfinite", "logical_not"}) {
-    AddCudaKernel<ElementwiseKernel<1>>(r, op, ir::kAnyDType);
-  }
-  for (const char* op :
-       {"relu_grad",  "sigmoid_grad", "tanh_grad",     "silu_grad",   "gelu_grad",
-        "add",        "sub",          "mul",           "div",         "maximum",
-        "minimum",    "pow",          "equal",         "not_equal",   "less",
-        "less_equal", "greater",      "greater_equal", "logical_and", "logical_or"}) {
-    AddCudaKernel<ElementwiseKernel<2>>(r, op, ir::kAnyDType);
-  }
+#define HT_UNARY(op, ...) AddCudaKernel<ElementwiseKernel<1>>(r, #op, ir::kAnyDType);
+#define HT_PREDICATE HT_UNARY
+#define HT_LOGICAL_UNARY HT_UNARY
+#define HT_APPROXIMABLE HT_UNARY
+#define HT_BINARY(op, ...) AddCudaKernel<ElementwiseKernel<2>>(r, #op, ir::kAnyDType);
+#define HT_SCALAR_BINARY HT_BINARY
+#define HT_GRADIENT HT_BINARY
+#define HT_APPROXIMABLE_GRADIENT HT_BINARY
+#define HT_COMPARE HT_BINARY
+#define HT_COMPARE_SWAPPED HT_BINARY
+#define HT_LOGICAL HT_BINARY
+#include "halftone/graph/ops/support/elementwise.def"
 }
 
 }  // namespace halftone::kernels

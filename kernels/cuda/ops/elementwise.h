@@ -10,54 +10,28 @@
 
 namespace halftone::cuda {
 
+// The formulas of elementwise.def: kRelu for ReluF.
 enum class Formula : uint8_t {
-  // One operand.
-  kRelu,
-  kSigmoid,
-  kTanh,
-  kSilu,
-  kGeluErf,
-  kGeluTanh,
-  kExp,
-  kLog,
-  kSqrt,
-  kNeg,
-  kAbs,
-  kFloor,
-  kCos,
-  kSin,
-  kErf,
-  kReciprocal,
-  kIsFinite,
-  kNot,
-  kIdentity,
-  // Two.
-  kReluGrad,
-  kSigmoidGrad,
-  kTanhGrad,
-  kSiluGrad,
-  kGeluErfGrad,
-  kGeluTanhGrad,
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kMaximum,
-  kMinimum,
-  kPow,
-  kEqual,
-  kNotEqual,
-  kLess,
-  kLessEqual,
-  kAnd,
-  kOr,
+#define HT_UNARY(op, Name, ...) k##Name,
+#define HT_PREDICATE HT_UNARY
+#define HT_LOGICAL_UNARY HT_UNARY
+#define HT_APPROXIMABLE(op, ByErf, ByTanh, ...) k##ByErf, k##ByTanh,
+#define HT_GRADIENT HT_UNARY
+#define HT_APPROXIMABLE_GRADIENT HT_APPROXIMABLE
+#define HT_BINARY HT_UNARY
+#define HT_SCALAR_BINARY HT_UNARY
+#define HT_COMPARE HT_UNARY
+#define HT_LOGICAL HT_UNARY
+#include "halftone/graph/ops/support/elementwise.def"
+  kIdentity
 };
 
 // f32, f16 and bf16, computed in f32; y of the same, or bool where the formula is a comparison.
 // kIdentity (a cast) takes u8 and bool too, and gives bool too.
-cudaError_t LaunchUnary(Formula formula, const MapParams<1>& params, cudaStream_t stream);
-cudaError_t LaunchBinary(Formula formula, const MapParams<2>& params, cudaStream_t stream);
-cudaError_t LaunchGrad(Formula formula, const MapParams<2>& params, cudaStream_t stream);
+cudaError_t LaunchF32(Formula formula, const MapParams<1>& params, cudaStream_t stream);
+cudaError_t LaunchF32(Formula formula, const MapParams<2>& params, cudaStream_t stream);
+// What LaunchF32 does for gradients, which are compiled apart.
+cudaError_t LaunchGradient(Formula formula, const MapParams<2>& params, cudaStream_t stream);
 // f64; and whole numbers and bools, computed in 64 bits that wrap. Any width.
 cudaError_t LaunchF64(Formula formula, const MapParams<1>& params, cudaStream_t stream);
 cudaError_t LaunchF64(Formula formula, const MapParams<2>& params, cudaStream_t stream);

@@ -7,34 +7,17 @@
 
 namespace halftone::cuda {
 
-cudaError_t LaunchBinary(Formula formula, const MapParams<2>& params, cudaStream_t stream) {
-  namespace functors = kernels::functors;
+cudaError_t LaunchF32(Formula formula, const MapParams<2>& params, cudaStream_t stream) {
   namespace f32 = kernels::functors::f32;
   switch (formula) {
-    case Formula::kAdd:
-      return LaunchMap<f32::AddF>(params, stream);
-    case Formula::kSub:
-      return LaunchMap<f32::SubF>(params, stream);
-    case Formula::kMul:
-      return LaunchMap<f32::MulF>(params, stream);
-    case Formula::kDiv:
-      return LaunchMap<f32::DivF>(params, stream);
-    case Formula::kMaximum:
-      return LaunchMap<f32::MaximumF>(params, stream);
-    case Formula::kMinimum:
-      return LaunchMap<f32::MinimumF>(params, stream);
-    case Formula::kPow:
-      return LaunchMap<functors::PowF>(params, stream);
-    case Formula::kEqual:
-      return LaunchMap<functors::EqualF>(params, stream);
-    case Formula::kNotEqual:
-      return LaunchMap<functors::NotEqualF>(params, stream);
-    case Formula::kLess:
-      return LaunchMap<functors::LessF>(params, stream);
-    case Formula::kLessEqual:
-      return LaunchMap<functors::LessEqualF>(params, stream);
+#define HT_BINARY(op, Name, ...) \
+  case Formula::k##Name:         \
+    return LaunchMap<f32::Name##F>(params, stream);
+#define HT_SCALAR_BINARY HT_BINARY
+#define HT_COMPARE HT_BINARY
+#include "halftone/graph/ops/support/elementwise.def"
     default:
-      return cudaErrorInvalidValue;
+      return LaunchGradient(formula, params, stream);
   }
 }
 

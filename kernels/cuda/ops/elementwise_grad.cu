@@ -6,24 +6,19 @@
 
 namespace halftone::cuda {
 
-cudaError_t LaunchGrad(Formula formula, const MapParams<2>& params, cudaStream_t stream) {
+cudaError_t LaunchGradient(Formula formula, const MapParams<2>& params, cudaStream_t stream) {
   namespace f32 = kernels::functors::f32;
+#define HT_LAUNCH(Name)  \
+  case Formula::k##Name: \
+    return LaunchMap<f32::Name##F>(params, stream);
   switch (formula) {
-    case Formula::kReluGrad:
-      return LaunchMap<f32::ReluGradF>(params, stream);
-    case Formula::kSigmoidGrad:
-      return LaunchMap<f32::SigmoidGradF>(params, stream);
-    case Formula::kTanhGrad:
-      return LaunchMap<f32::TanhGradF>(params, stream);
-    case Formula::kSiluGrad:
-      return LaunchMap<f32::SiluGradF>(params, stream);
-    case Formula::kGeluErfGrad:
-      return LaunchMap<f32::GeluErfGradF>(params, stream);
-    case Formula::kGeluTanhGrad:
-      return LaunchMap<f32::GeluTanhGradF>(params, stream);
+#define HT_GRADIENT(op, Name, ...) HT_LAUNCH(Name)
+#define HT_APPROXIMABLE_GRADIENT(op, ByErf, ByTanh, ...) HT_LAUNCH(ByErf) HT_LAUNCH(ByTanh)
+#include "halftone/graph/ops/support/elementwise.def"
     default:
       return cudaErrorInvalidValue;
   }
+#undef HT_LAUNCH
 }
 
 }  // namespace halftone::cuda

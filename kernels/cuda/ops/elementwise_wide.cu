@@ -30,82 +30,33 @@ struct F64Arithmetic {
       static_cast<double*>(y)[i] = value;
     }
   }
+#define HT_APPLY(Name, ...) \
+  case Formula::k##Name:    \
+    return f64::Name##F()(__VA_ARGS__);
   __device__ static double Apply(Formula formula, double x) {
     switch (formula) {
-      case Formula::kRelu:
-        return f64::ReluF()(x);
-      case Formula::kSigmoid:
-        return f64::SigmoidF()(x);
-      case Formula::kTanh:
-        return f64::TanhF()(x);
-      case Formula::kSilu:
-        return f64::SiluF()(x);
-      case Formula::kGeluErf:
-        return f64::GeluErfF()(x);
-      case Formula::kGeluTanh:
-        return f64::GeluTanhF()(x);
-      case Formula::kExp:
-        return f64::ExpF()(x);
-      case Formula::kLog:
-        return f64::LogF()(x);
-      case Formula::kSqrt:
-        return f64::SqrtF()(x);
-      case Formula::kNeg:
-        return f64::NegF()(x);
-      case Formula::kAbs:
-        return f64::AbsF()(x);
-      case Formula::kFloor:
-        return f64::FloorF()(x);
-      case Formula::kCos:
-        return f64::CosF()(x);
-      case Formula::kSin:
-        return f64::SinF()(x);
-      case Formula::kErf:
-        return f64::ErfF()(x);
-      case Formula::kReciprocal:
-        return f64::ReciprocalF()(x);
+#define HT_UNARY(op, Name, ...) HT_APPLY(Name, x)
+#define HT_PREDICATE HT_UNARY
+#define HT_APPROXIMABLE(op, ByErf, ByTanh, ...) HT_APPLY(ByErf, x) HT_APPLY(ByTanh, x)
+#include "halftone/graph/ops/support/elementwise.def"
       default:
-        return kernels::functors::IsFiniteF()(x);
+        return x;
     }
   }
   __device__ static double Apply(Formula formula, double a, double b) {
     switch (formula) {
-      case Formula::kReluGrad:
-        return f64::ReluGradF()(a, b);
-      case Formula::kSigmoidGrad:
-        return f64::SigmoidGradF()(a, b);
-      case Formula::kTanhGrad:
-        return f64::TanhGradF()(a, b);
-      case Formula::kSiluGrad:
-        return f64::SiluGradF()(a, b);
-      case Formula::kGeluErfGrad:
-        return f64::GeluErfGradF()(a, b);
-      case Formula::kGeluTanhGrad:
-        return f64::GeluTanhGradF()(a, b);
-      case Formula::kAdd:
-        return f64::AddF()(a, b);
-      case Formula::kSub:
-        return f64::SubF()(a, b);
-      case Formula::kMul:
-        return f64::MulF()(a, b);
-      case Formula::kDiv:
-        return f64::DivF()(a, b);
-      case Formula::kMaximum:
-        return f64::MaximumF()(a, b);
-      case Formula::kMinimum:
-        return f64::MinimumF()(a, b);
-      case Formula::kPow:
-        return kernels::functors::PowF()(a, b);
-      case Formula::kEqual:
-        return kernels::functors::EqualF()(a, b);
-      case Formula::kNotEqual:
-        return kernels::functors::NotEqualF()(a, b);
-      case Formula::kLess:
-        return kernels::functors::LessF()(a, b);
+#define HT_GRADIENT(op, Name, ...) HT_APPLY(Name, a, b)
+#define HT_APPROXIMABLE_GRADIENT(op, ByErf, ByTanh, ...) \
+  HT_APPLY(ByErf, a, b) HT_APPLY(ByTanh, a, b)
+#define HT_BINARY HT_GRADIENT
+#define HT_SCALAR_BINARY HT_GRADIENT
+#define HT_COMPARE HT_GRADIENT
+#include "halftone/graph/ops/support/elementwise.def"
       default:
-        return kernels::functors::LessEqualF()(a, b);
+        return a;
     }
   }
+#undef HT_APPLY
 };
 
 // Wraps, in the width of the dtype: its low bits are those of the 64-bit result.
@@ -135,44 +86,29 @@ struct WholeArithmetic {
         static_cast<uint8_t*>(y)[i] = static_cast<uint8_t>(value);
     }
   }
-  __device__ static int64_t Wrapped(uint64_t x) { return static_cast<int64_t>(x); }
+#define HT_APPLY(Name, ...) \
+  case Formula::k##Name:    \
+    return kernels::whole::Name##F()(__VA_ARGS__);
   __device__ static int64_t Apply(Formula formula, int64_t x) {
     switch (formula) {
-      case Formula::kNeg:
-        return Wrapped(0 - static_cast<uint64_t>(x));
-      case Formula::kAbs:
-        return x < 0 ? Wrapped(0 - static_cast<uint64_t>(x)) : x;
+#define HT_WHOLE_UNARY(op, Name, ...) HT_APPLY(Name, x)
+#define HT_LOGICAL_UNARY HT_WHOLE_UNARY
+#include "halftone/graph/ops/support/elementwise.def"
       default:
-        return x == 0;
+        return x;
     }
   }
   __device__ static int64_t Apply(Formula formula, int64_t a, int64_t b) {
-    const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
     switch (formula) {
-      case Formula::kAdd:
-        return Wrapped(ua + ub);
-      case Formula::kSub:
-        return Wrapped(ua - ub);
-      case Formula::kMul:
-        return Wrapped(ua * ub);
-      case Formula::kMaximum:
-        return a > b ? a : b;
-      case Formula::kMinimum:
-        return a < b ? a : b;
-      case Formula::kEqual:
-        return a == b;
-      case Formula::kNotEqual:
-        return a != b;
-      case Formula::kLess:
-        return a < b;
-      case Formula::kLessEqual:
-        return a <= b;
-      case Formula::kAnd:
-        return a != 0 && b != 0;
+#define HT_WHOLE_BINARY(op, Name, ...) HT_APPLY(Name, a, b)
+#define HT_COMPARE HT_WHOLE_BINARY
+#define HT_LOGICAL HT_WHOLE_BINARY
+#include "halftone/graph/ops/support/elementwise.def"
       default:
-        return a != 0 || b != 0;
+        return a;
     }
   }
+#undef HT_APPLY
 };
 
 template <typename Arithmetic, int N>

@@ -1,0 +1,281 @@
+// The records of the elementwise ops, made of the rows of support/elementwise.def: y = f(x), or
+// y = f(a, b) with NumPy's broadcasting, element by element.
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ops/support/expr.h"
+#include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/record.h"
+
+namespace halftone::ops {
+namespace {
+
+using ir::Expr;
+using ir::GradContext;
+
+// A transcendental function counts as this many operations, an activation made of one as a few
+// more.
+constexpr double kFunctionFlops = 10, kActivationFlops = 12;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kSqrt2 = std::numbers::sqrt2, kInvSqrtPi = std::numbers::inv_sqrtpi;
+
+constexpr ir::DTypeSet kSigned{DType::kF64,  DType::kF32, DType::kF16,
+                               DType::kBF16, DType::kI64, DType::kI32};
+
+// What the op <name>_grad reads beside dy.
+enum class GradientBy { kNothing, kInput, kOutput };
+
+// The rows. A gradient is the op <name>_grad, or a formula and the ops in it, or none.
+struct UnaryRow {
+  std::string doc{}, source{};
+  ir::AmpTrait amp{};
+  double flops = 1;
+  ir::DTypeSet dtypes = ir::kFloats;
+  GradientBy gradient_by = GradientBy::kNothing;
+  Expr (*dx)(Expr x, Expr y, Expr dy) = nullptr;
+  std::vector<std::string> gradient_ops{};
+  Expr (*decompose)(Expr x) = nullptr;
+};
+struct ApproximableRow {
+  std::string doc{}, source{};
+  ir::AmpTrait amp{};
+  double flops = 1;
+  GradientBy gradient_by = GradientBy::kNothing;
+  Expr (*by_erf)(Expr x) = nullptr;
+  Expr (*by_tanh)(Expr x) = nullptr;
+};
+struct GradientRow {
+  std::string doc{}, source{};
+  ir::AmpTrait amp{};
+  double flops = 1;
+  GradientBy of = GradientBy::kInput;
+  Expr (*decompose)(Expr at, Expr dy) = nullptr;
+};
+struct ApproximableGradientRow {
+  std::string doc{}, source{};
+  ir::AmpTrait amp{};
+  double flops = 1;
+  Expr (*by_erf)(Expr x, Expr dy) = nullptr;
+  Expr (*by_tanh)(Expr x, Expr dy) = nullptr;
+};
+struct BinaryRow {
+  std::string doc{}, source{};
+  ir::AmpTrait amp{};
+  double flops = 1;
+  ir::DTypeSet dtypes = ir::kFloats;
+  void (*gradient)(GradContext& c) = nullptr;
+  std::vector<std::string> gradient_ops{};
+};
+struct CompareRow {
+  std::string formula{};
+  Expr (*decompose)(Expr a, Expr b) = nullptr;
+};
+struct LogicalRow {
+  std::string doc{};
+};
+
+// Decompositions as the record wants them: nothing, or of one operand, or of two.
+using Decomposition = decltype(ir::OpRecord::decompose);
+
+Decomposition As(Expr (*formula)(Expr x)) {
+  if (formula == nullptr) return nullptr;
+  return [formula](auto&, auto& in, auto&) { return std::vector<Expr>{formula(in[0])}; };
+}
+Decomposition As(Expr (*formula)(Expr a, Expr b)) {
+  if (formula == nullptr) return nullptr;
+  return [formula](auto&, auto& in, auto&) { return std::vector<Expr>{formula(in[0], in[1])}; };
+}
+
+void SetGradientOp(ir::OpRecord& op, GradientBy by) {
+  if (by == GradientBy::kNothing) return;
+  const std::string grad_op = op.name + "_grad";
+  op.gradient_ops = {grad_op};
+  op.gradient = [grad_op, by](GradContext& c) {
+    const Expr at = by == GradientBy::kInput ? c.in(0) : c.out(0);
+    c.set_dx(0, c.b.Op(grad_op, {at, c.dy(0)}, c.attrs()));
+  };
+}
+
+void AddUnary(ir::OpRegistry& r, const char* name, UnaryRow row) {
+  ir::OpRecord op = ElementwiseOp(name, {"x"}, row.dtypes, std::move(row.doc),
+                                  std::move(row.source), std::move(row.amp));
+  op.infer = InferLikeFirst;
+  op.cost = FlopsPerOutput(row.flops);
+  op.decompose = As(row.decompose);
+  SetGradientOp(op, row.gradient_by);
+  if (row.dx != nullptr) {
+    op.gradient = [dx = row.dx](GradContext& c) { c.set_dx(0, dx(c.in(0), c.out(0), c.dy(0))); };
+    op.gradient_ops = std::move(row.gradient_ops);
+  }
+  AddOp(r, std::move(op));
+}
+
+void AddGradient(ir::OpRegistry& r, const char* name, GradientRow row) {
+  const std::string at = row.of == GradientBy::kInput ? "x" : "y";
+  ir::OpRecord op = ElementwiseOp(name, {at, "dy"}, ir::kFloats, std::move(row.doc),
+                                  std::move(row.source), std::move(row.amp));
+  op.infer = InferSameTypes;
+  op.cost = FlopsPerOutput(row.flops);
+  op.decompose = As(row.decompose);
+  AddOp(r, std::move(op));
+}
+
+// The attribute of ops that have a formula by erf and one by tanh.
+ir::AttrSpec ApproximateAttr() {
+  return Optional("approximate", std::string("none"), "\"none\": by erf; \"tanh\": the tanh form");
+}
+bool ByTanh(const ir::Attributes& attrs) { return attrs.GetString("approximate") == "tanh"; }
+
+Types InferApproximable(const ir::InferContext& ctx) {
+  const std::string& approximate = ctx.attrs.GetString("approximate");
+  if (approximate != "none" && approximate != "tanh") {
+    return OpError(ctx, "approximate \"", approximate, "\"; expected \"none\" or \"tanh\"");
+  }
+  return InferSameTypes(ctx);
+}
+
+void AddApproximable(ir::OpRegistry& r, const char* name, ApproximableRow row) {
+  ir::OpRecord op = ElementwiseOp(name, {"x"}, ir::kFloats, std::move(row.doc),
+                                  std::move(row.source), std::move(row.amp));
+  op.attrs = {ApproximateAttr()};
+  op.infer = InferApproximable;
+  op.cost = FlopsPerOutput(row.flops);
+  op.decompose = [row](auto&, auto& in, auto& attrs) {
+    return std::vector<Expr>{ByTanh(attrs) ? row.by_tanh(in[0]) : row.by_erf(in[0])};
+  };
+  SetGradientOp(op, row.gradient_by);
+  AddOp(r, std::move(op));
+}
+
+void AddApproximableGradient(ir::OpRegistry& r, const char* name, ApproximableGradientRow row) {
+  ir::OpRecord op = ElementwiseOp(name, {"x", "dy"}, ir::kFloats, std::move(row.doc),
+                                  std::move(row.source), std::move(row.amp));
+  op.attrs = {ApproximateAttr()};
+  op.infer = InferApproximable;
+  op.cost = FlopsPerOutput(row.flops);
+  op.decompose = [row](auto&, auto& in, auto& attrs) {
+    return std::vector<Expr>{ByTanh(attrs) ? row.by_tanh(in[0], in[1]) : row.by_erf(in[0], in[1])};
+  };
+  AddOp(r, std::move(op));
+}
+
+void AddBinary(ir::OpRegistry& r, const char* name, BinaryRow row) {
+  ir::OpRecord op =
+      ElementwiseOp(name, {"a", "b"}, row.dtypes, row.doc + "; a and b broadcast as in NumPy",
+                    std::move(row.source), std::move(row.amp));
+  op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx); };
+  op.cost = FlopsPerOutput(row.flops);
+  op.gradient = row.gradient;
+  op.gradient_ops = std::move(row.gradient_ops);
+  AddOp(r, std::move(op));
+}
+
+void AddCompare(ir::OpRegistry& r, const char* name, CompareRow row) {
+  ir::AmpTrait amp = Clear("compares in the dtype that arrives");
+  amp.same_dtype_inputs = {0, 1};
+  ir::OpRecord op =
+      ElementwiseOp(name, {"a", "b"}, ir::kAnyDType,
+                    Concat("y = ", row.formula, " as bool; a and b broadcast as in NumPy"),
+                    "IEEE 754: comparison; NaN compares unequal and unordered", std::move(amp));
+  op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx, DType::kBool); };
+  op.decompose = As(row.decompose);
+  AddOp(r, std::move(op));
+}
+
+void AddPredicate(ir::OpRegistry& r, const char* name, UnaryRow row) {
+  ir::OpRecord op = ElementwiseOp(name, {"x"}, row.dtypes, std::move(row.doc),
+                                  std::move(row.source), std::move(row.amp));
+  op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx, DType::kBool); };
+  op.decompose = As(row.decompose);
+  AddOp(r, std::move(op));
+}
+
+void AddLogical(ir::OpRegistry& r, const char* name, std::vector<std::string> inputs,
+                LogicalRow row) {
+  ir::OpRecord op = ElementwiseOp(name, std::move(inputs), {DType::kBool}, std::move(row.doc),
+                                  "NumPy: logical functions", Clear("bool"));
+  op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx); };
+  AddOp(r, std::move(op));
+}
+
+// What rows are written with.
+
+// The adjoint of broadcasting operand i.
+void SetOperand(GradContext& c, int i, Expr dx) { c.set_dx(i, SumTo(dx, c.in(i).shape())); }
+
+// dx of operand i of a selection: dy where it was selected, half of it on a tie. `loses` holds
+// where the other operand was selected.
+void SetSelected(GradContext& c, int i, Expr loses) {
+  const Expr dy = c.dy(0);
+  const Expr won = Where(Equal(c.in(0), c.in(1)), dy * 0.5, dy);
+  SetOperand(c, i, Where(loses, Number(dy, 0), won));
+}
+
+// x (1 + bounded) / 2.
+Expr HalfGated(Expr x, Expr bounded) { return x * 0.5 * (bounded + 1.0); }
+
+// The tanh form of gelu is x (1 + tanh u) / 2 with u = sqrt(2/pi) (x + 0.044715 x^3).
+constexpr double kGeluScale = kSqrt2 * kInvSqrtPi;
+constexpr double kGeluCubic = 0.044715;
+Expr GeluInner(Expr x) { return (x * x * x * kGeluCubic + x) * kGeluScale; }
+
+using Refinement = std::optional<ir::AmpRefinement>(const ir::Node& node, DType low);
+
+ir::AmpTrait Refined(ir::AmpTrait amp, Refinement* refine) {
+  amp.refine = refine;
+  return amp;
+}
+
+// The op that decides how large a value can be: the producer, seen through ops that only move or
+// select. Null for inputs, variables and constants.
+const ir::Node* RangeSource(ir::Value value, DType low) {
+  const ir::Node* node = value.node;
+  while (node->num_inputs() > 0) {
+    const ir::AmpTrait& amp = node->op().amp;
+    const ir::AmpClass amp_class = low == DType::kF16 ? amp.f16 : amp.bf16;
+    if (amp_class != ir::AmpClass::kClear) return node;
+    node = node->input(0).node;
+  }
+  return nullptr;
+}
+
+std::optional<ir::AmpRefinement> DenyDivisionByReduction(const ir::Node& node, DType low) {
+  const ir::Node* source = RangeSource(node.input(1), low);
+  if (source == nullptr) return std::nullopt;
+  const ir::AmpTrait& amp = source->op().amp;
+  const ir::AmpClass amp_class = low == DType::kF16 ? amp.f16 : amp.bf16;
+  const bool reduction = source->op().fusion == ir::FusionClass::kReduction;
+  if (!reduction && amp_class != ir::AmpClass::kDeny) return std::nullopt;
+  return ir::AmpRefinement{ir::AmpClass::kDeny, Concat("divides by the result of ", source->Label(),
+                                                       ", which may be large or vanish")};
+}
+
+std::optional<ir::AmpRefinement> DenySquareInF16(const ir::Node& node, DType low) {
+  if (low != DType::kF16 || node.input(0) != node.input(1)) return std::nullopt;
+  return ir::AmpRefinement{ir::AmpClass::kDeny, "a square: values above 256 overflow f16"};
+}
+
+}  // namespace
+
+void Register_elementwise(ir::OpRegistry& r) {
+#define HT_UNARY(op, Formula, ...) AddUnary(r, #op, UnaryRow{__VA_ARGS__});
+#define HT_APPROXIMABLE(op, ByErf, ByTanh, ...) \
+  AddApproximable(r, #op, ApproximableRow{__VA_ARGS__});
+#define HT_GRADIENT(op, Formula, ...) AddGradient(r, #op, GradientRow{__VA_ARGS__});
+#define HT_APPROXIMABLE_GRADIENT(op, ByErf, ByTanh, ...) \
+  AddApproximableGradient(r, #op, ApproximableGradientRow{__VA_ARGS__});
+#define HT_BINARY(op, Formula, ...) AddBinary(r, #op, BinaryRow{__VA_ARGS__});
+#define HT_SCALAR_BINARY(op, Formula, ...) AddBinary(r, #op, BinaryRow{__VA_ARGS__});
+#define HT_COMPARE(op, Formula, ...) AddCompare(r, #op, CompareRow{__VA_ARGS__});
+#define HT_COMPARE_SWAPPED(op, Formula, ...) AddCompare(r, #op, CompareRow{__VA_ARGS__});
+#define HT_PREDICATE(op, Formula, ...) AddPredicate(r, #op, UnaryRow{__VA_ARGS__});
+#define HT_LOGICAL(op, Formula, ...) AddLogical(r, #op, {"a", "b"}, LogicalRow{__VA_ARGS__});
+#define HT_LOGICAL_UNARY(op, Formula, ...) AddLogical(r, #op, {"a"}, LogicalRow{__VA_ARGS__});
+#include "halftone/graph/ops/support/elementwise.def"
+}
+
+}  // namespace halftone::ops
