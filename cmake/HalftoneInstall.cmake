@@ -23,7 +23,7 @@ install(FILES ${top_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone
         COMPONENT development)
 install(DIRECTORY core graph kernels optim passes
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone COMPONENT development
-        FILES_MATCHING PATTERN "*.h" PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE
         PATTERN "*-inl.h" EXCLUDE)
 
 get_property(tools GLOBAL PROPERTY HALFTONE_PROGRAMS_tools)

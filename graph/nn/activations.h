@@ -7,11 +7,15 @@
 
 namespace halftone::nn {
 
-class ReLU : public Module {
- public:
-  Value forward(const Value& x) override { return relu(x, internal::CallSite()); }
-  std::string description() const override { return "ReLU()"; }
-};
+// A layer for every activation of graph/ops/support/elementwise.def, called as in PyTorch: ReLU
+// applies nn::relu.
+#define HT_ACTIVATION(op, Formula, Layer, ...)                                     \
+  class Layer : public Module {                                                    \
+   public:                                                                         \
+    Value forward(const Value& x) override { return op(x, internal::CallSite()); } \
+    std::string description() const override { return #Layer "()"; }               \
+  };
+#include "halftone/graph/ops/support/elementwise.def"
 
 // approximate: "none" (erf) or "tanh".
 class GELU : public Module {
@@ -22,24 +26,6 @@ class GELU : public Module {
 
  private:
   std::string approximate_;
-};
-
-class Sigmoid : public Module {
- public:
-  Value forward(const Value& x) override { return sigmoid(x, internal::CallSite()); }
-  std::string description() const override { return "Sigmoid()"; }
-};
-
-class Tanh : public Module {
- public:
-  Value forward(const Value& x) override { return tanh(x, internal::CallSite()); }
-  std::string description() const override { return "Tanh()"; }
-};
-
-class SiLU : public Module {
- public:
-  Value forward(const Value& x) override { return silu(x, internal::CallSite()); }
-  std::string description() const override { return "SiLU()"; }
 };
 
 // Joins the axes after the first into one, see nn::flatten.

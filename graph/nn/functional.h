@@ -3,6 +3,7 @@
 
 #include "halftone/graph/nn/functional_activation.h"
 #include "halftone/graph/nn/functional_conv.h"
+#include "halftone/graph/nn/functional_elementwise.h"
 #include "halftone/graph/nn/functional_gradient.h"
 #include "halftone/graph/nn/functional_index.h"
 #include "halftone/graph/nn/functional_linear.h"

@@ -1,32 +1,17 @@
-// Activations. Shapes: the result has the shape and dtype of x.
+// Activations that have attributes; the others are among the functions of
+// functional_elementwise.h. Shapes: the result has the shape and dtype of x.
 #pragma once
 
 #include <string>
 
-#include "halftone/graph/nn/op.h"
+#include "halftone/graph/nn/functional_elementwise.h"
 
 namespace halftone::nn {
 
-// max(x, 0).
-inline Value relu(const Value& x, Loc loc = Loc::current()) {
-  return internal::Op("relu", {x}, {}, loc);
-}
 // x * Phi(x). approximate: "none" (erf) or "tanh".
 inline Value gelu(const Value& x, const std::string& approximate = "none",
                   Loc loc = Loc::current()) {
   return internal::Op("gelu", {x}, {{"approximate", approximate}}, loc);
-}
-// 1 / (1 + exp(-x)).
-inline Value sigmoid(const Value& x, Loc loc = Loc::current()) {
-  return internal::Op("sigmoid", {x}, {}, loc);
-}
-// Hyperbolic tangent.
-inline Value tanh(const Value& x, Loc loc = Loc::current()) {
-  return internal::Op("tanh", {x}, {}, loc);
-}
-// x * sigmoid(x).
-inline Value silu(const Value& x, Loc loc = Loc::current()) {
-  return internal::Op("silu", {x}, {}, loc);
 }
 // exp(x - max) / sum over `axis`. Errors: axis out of range.
 inline Value softmax(const Value& x, int64_t axis, Loc loc = Loc::current()) {

@@ -1,5 +1,6 @@
 #include "halftone/graph/nn/value.h"
 
+#include "halftone/graph/nn/functional_elementwise.h"
 #include "halftone/graph/nn/op.h"
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/graph/nn/trace.h"
@@ -45,16 +46,14 @@ Value Values::operator[](Index i) const {
 
 Located::Located(const Parameter& parameter, Loc loc) : value_(parameter, loc), loc_(loc) {}
 
-Value operator+(Located a, Located b) { return internal::Operator("add", a, b, a.loc()); }
-Value operator-(Located a, Located b) { return internal::Operator("sub", a, b, a.loc()); }
-Value operator*(Located a, Located b) { return internal::Operator("mul", a, b, a.loc()); }
-Value operator/(Located a, Located b) { return internal::Operator("div", a, b, a.loc()); }
-Value operator-(Located a) { return internal::Op("neg", {a.value()}, {}, a.loc()); }
-Value operator<(Located a, Located b) { return internal::Operator("less", a, b, a.loc()); }
-Value operator<=(Located a, Located b) { return internal::Operator("less_equal", a, b, a.loc()); }
-Value operator>(Located a, Located b) { return internal::Operator("greater", a, b, a.loc()); }
-Value operator>=(Located a, Located b) {
-  return internal::Operator("greater_equal", a, b, a.loc());
-}
+Value operator+(Located a, Located b) { return add(a, b); }
+Value operator-(Located a, Located b) { return sub(a, b); }
+Value operator*(Located a, Located b) { return mul(a, b); }
+Value operator/(Located a, Located b) { return div(a, b); }
+Value operator-(Located a) { return neg(a.value(), a.loc()); }
+Value operator<(Located a, Located b) { return less(a, b); }
+Value operator<=(Located a, Located b) { return less_equal(a, b); }
+Value operator>(Located a, Located b) { return greater(a, b); }
+Value operator>=(Located a, Located b) { return greater_equal(a, b); }
 
 }  // namespace halftone::nn
