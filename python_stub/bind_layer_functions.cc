@@ -12,14 +12,10 @@ namespace {
 using nn::Value;
 
 void BindActivations(py::module_& m) {
-  m.def("relu", Traced(+[](const Value& x) { return nn::relu(x); }), py::arg("x"));
   m.def("gelu", Traced(+[](const Value& x, const std::string& approximate) {
           return nn::gelu(x, approximate);
         }),
         py::arg("x"), py::arg("approximate") = "none");
-  m.def("sigmoid", Traced(+[](const Value& x) { return nn::sigmoid(x); }), py::arg("x"));
-  m.def("tanh", Traced(+[](const Value& x) { return nn::tanh(x); }), py::arg("x"));
-  m.def("silu", Traced(+[](const Value& x) { return nn::silu(x); }), py::arg("x"));
   m.def("softmax", Traced(+[](const Value& x, int64_t axis) { return nn::softmax(x, axis); }),
         py::arg("x"), py::arg("axis"));
   m.def("log_softmax",

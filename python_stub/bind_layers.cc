@@ -101,10 +101,8 @@ void BindPlain(py::module_& m, const char* name) {
 }
 
 void BindUnweighted(py::module_& m) {
-  BindPlain<nn::ReLU>(m, "ReLU");
-  BindPlain<nn::Sigmoid>(m, "Sigmoid");
-  BindPlain<nn::Tanh>(m, "Tanh");
-  BindPlain<nn::SiLU>(m, "SiLU");
+#define HT_ACTIVATION(op, Formula, Layer, ...) BindPlain<nn::Layer>(m, #Layer);
+#include "halftone/graph/ops/support/elementwise.def"
   py::class_<nn::GELU, nn::Module>(m, "GELU", py::is_final())
       .def(py::init<std::string>(), py::arg("approximate") = "none");
   py::class_<nn::Flatten, nn::Module>(m, "Flatten", py::is_final())

@@ -32,37 +32,20 @@ void BindElementwise(py::module_& m) {
   const auto unary = [&m](const char* name, Value (*f)(const Value&)) {
     m.def(name, Traced(f), py::arg("x"));
   };
-  unary("exp", Unary<nn::exp>);
-  unary("log", Unary<nn::log>);
-  unary("sqrt", Unary<nn::sqrt>);
-  unary("neg", Unary<nn::neg>);
-  unary("abs", Unary<nn::abs>);
-  unary("floor", Unary<nn::floor>);
-  unary("cos", Unary<nn::cos>);
-  unary("sin", Unary<nn::sin>);
-  unary("logical_not", Unary<nn::logical_not>);
-  unary("isfinite", Unary<nn::isfinite>);
+#define HT_UNARY(op, ...) unary(#op, Unary<nn::op>);
+#define HT_PREDICATE HT_UNARY
+#define HT_LOGICAL_UNARY HT_UNARY
   const auto binary = [&m](const char* name, Value (*f)(const py::object&, const py::object&)) {
     m.def(name, Traced(f), py::arg("a"), py::arg("b"));
   };
-  binary("add", Binary<nn::add>);
-  binary("sub", Binary<nn::sub>);
-  binary("mul", Binary<nn::mul>);
-  binary("div", Binary<nn::div>);
-  binary("maximum", Binary<nn::maximum>);
-  binary("minimum", Binary<nn::minimum>);
-  binary("pow", Binary<nn::pow>);
-  binary("equal", Binary<nn::equal>);
-  binary("not_equal", Binary<nn::not_equal>);
-  binary("less", Binary<nn::less>);
-  binary("less_equal", Binary<nn::less_equal>);
-  binary("greater", Binary<nn::greater>);
-  binary("greater_equal", Binary<nn::greater_equal>);
-  m.def("logical_and",
-        Traced(+[](const Value& a, const Value& b) { return nn::logical_and(a, b); }), py::arg("a"),
+#define HT_BINARY(op, ...) binary(#op, Binary<nn::op>);
+#define HT_SCALAR_BINARY HT_BINARY
+#define HT_COMPARE HT_BINARY
+#define HT_COMPARE_SWAPPED HT_BINARY
+#define HT_LOGICAL(op, ...)                                                                      \
+  m.def(#op, Traced(+[](const Value& a, const Value& b) { return nn::op(a, b); }), py::arg("a"), \
         py::arg("b"));
-  m.def("logical_or", Traced(+[](const Value& a, const Value& b) { return nn::logical_or(a, b); }),
-        py::arg("a"), py::arg("b"));
+#include "halftone/graph/ops/support/elementwise.def"
   m.def("where", Traced(+[](const Value& condition, const py::object& a, const py::object& b) {
           return nn::where(condition, ToOperand(a), ToOperand(b));
         }),
