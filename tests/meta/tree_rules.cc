@@ -90,7 +90,7 @@ bool IsCode(std::string_view path) {
 
 bool IsChecked(std::string_view path) {
   return IsCode(path) || EndsWith(path, ".proto") || EndsWith(path, ".py") ||
-         EndsWith(path, ".pyi") || EndsWith(path, ".md") || EndsWith(path, ".cmake") ||
+         EndsWith(path, ".pyi") || EndsWith(path, ".pyi.in") || EndsWith(path, ".def") || EndsWith(path, ".md") || EndsWith(path, ".cmake") ||
          EndsWith(path, "CMakeLists.txt");
 }
 

@@ -16,7 +16,7 @@ struct SourceFile {
   std::string text;
 };
 
-// All source, header, proto, Python, CMake and Markdown files below `root`. Skips hidden
+// All source, header, table, proto, Python, CMake and Markdown files below `root`. Skips hidden
 // directories and build trees (directories with a CMakeCache.txt, and `build`).
 std::vector<SourceFile> ReadTree(const std::filesystem::path& root);
 
