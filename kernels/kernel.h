@@ -85,7 +85,7 @@ struct GroupMember {
 
 // Candidates are tried in this order. kFallback: ours too, for what the others leave, an element at
 // a time or in f32 around another candidate.
-enum class KernelTier : uint8_t { kFusedLibrary, kLibrary, kNative, kFallback, kReference };
+enum class KernelTier : uint8_t { kLibrary, kNative, kFallback, kReference };
 
 struct KernelCandidate {
   std::string name;  // stable: "cpu:onednn:matmul", "cpu:simd:add", "reference:add"

@@ -31,7 +31,6 @@ class ReducePlan {
   int64_t Start(int64_t k, int64_t r) const {
     return Offset(kept_axes_, k) + Offset(reduced_axes_, r);
   }
-  int64_t elements_per_group() const { return reduced * rows * width; }
 
   // What `kept` and `reduced` count over, innermost first; strides in elements of x. At most
   // kMaxAxes of each: the kinds alternate.

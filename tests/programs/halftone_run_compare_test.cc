@@ -56,7 +56,7 @@ void RegisterWrongExp() {
   kernels::KernelCandidate candidate;
   candidate.name = "cpu:test:wrong_exp";
   candidate.op = "exp";
-  candidate.tier = kernels::KernelTier::kFusedLibrary;
+  candidate.tier = kernels::KernelTier::kLibrary;
   candidate.dtypes = {DType::kF32};
   candidate.supports = [](const ir::Node& node) {
     return node.name() == "wrong" ? absl::OkStatus() : Unimplemented("another node");
