@@ -26,8 +26,8 @@ ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
 ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, threads, 2, "CPU threads");
 ABSL_FLAG(int, steps, 0,
-          "timed steps in each round, on CUDA in each block; 0: 300 for mlp, 20 for fashion_cnn, 3 "
-          "for bert_base");
+          "timed steps in each round, on CUDA in each block; "
+          "0: 300 for mlp, 20 for fashion_cnn, 3 for bert_base");
 ABSL_FLAG(int, blocks, 15, "on CUDA: blocks of steps in each round, after one to warm up");
 ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
 ABSL_FLAG(bool, bare, false, "also time the bare oneDNN step (f32 and bf16), round by round");

@@ -78,8 +78,9 @@ class DeviceBackend {
   absl::Status CheckProcess() const {
     if (ForkGeneration() == opened_in_) return absl::OkStatus();
     return FailedPrecondition("device ", device().ToString(),
-                              " was used before fork() and belongs to the parent; fork before its "
-                              "first use, or start a new program (multiprocessing: \"spawn\")");
+                              " was used before fork() and belongs to the parent; "
+                              "fork before its first use, or start a new program "
+                              "(multiprocessing: \"spawn\")");
   }
 
   // "NVIDIA H200, sm_90, cuda:0"

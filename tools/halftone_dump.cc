@@ -30,8 +30,8 @@ ABSL_FLAG(
     "show the graph after this pass: the pipeline runs up to there, for --target; of a folder, "
     "the file of that pass is taken");
 ABSL_FLAG(bool, amp, false,
-          "the decision table of mixed precision. A graph with an `amp` marker that no pass has "
-          "read yet is decided first, for --target");
+          "the decision table of mixed precision. "
+          "A graph with an `amp` marker that no pass has read yet is decided first, for --target");
 ABSL_FLAG(bool, memory, false, "bytes held at each node, the peak, and who holds it");
 ABSL_FLAG(bool, cost, false, "flops and bytes of each node, and their shares");
 ABSL_FLAG(bool, diff, false, "what differs between two files; with --after, after that pass");
@@ -105,8 +105,8 @@ int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& t
   if (!report.ok()) return Fail(1, Message(report.status()));
   if (report->rows.empty()) {
     return Fail(1, path +
-                       ": no mixed-precision decisions: the graph has neither an `amp` marker "
-                       "nor been through insert-amp-casts");
+                       ": no mixed-precision decisions: the graph "
+                       "has neither an `amp` marker nor been through insert-amp-casts");
   }
   return Show(json ? tools::ToJson(*report) : passes::ToText(*report));
 }

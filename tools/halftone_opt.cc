@@ -96,8 +96,8 @@ int Main(const std::vector<char*>& arguments) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "halftone_opt FILE --passes=a,b | --pipeline [--target T] [--output FILE] [--stats]: runs "
-      "passes on a graph file and prints the result");
+      "halftone_opt FILE --passes=a,b | --pipeline [--target T] [--output FILE] [--stats]: "
+      "runs passes on a graph file and prints the result");
   return halftone::cli::WithinMemory("halftone_opt", [argc, argv] {
     return halftone::cli::FinishOutput("halftone_opt",
                                        halftone::Main(halftone::cli::ParseCommandLine(argc, argv)));

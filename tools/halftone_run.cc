@@ -28,8 +28,8 @@
 #include "halftone/tools/support/variables.h"
 
 ABSL_FLAG(std::vector<std::string>, feed, {},
-          "list of INPUT=FILE.npy, or zeros, ones, arange, arange:N (modulo N), normal:SEED, with "
-          "commas: x=x.npy,t=zeros")
+          "list of INPUT=FILE.npy, or zeros, ones, arange, arange:N (modulo N), normal:SEED, "
+          "with commas: x=x.npy,t=zeros")
     .OnUpdate([] { halftone::cli::NoteList("feed"); });
 ABSL_FLAG(std::vector<std::string>, fetch, {},
           "values to show, with commas: outputs, nodes (h, h#1) or variables; empty: all outputs")
@@ -44,10 +44,9 @@ ABSL_FLAG(int, threads, 0, "CPU threads; 0: all");
 ABSL_FLAG(std::string, profile, "", "file for a trace of all kernels (Chrome's format)");
 ABSL_FLAG(std::string, compare, "",
           "reference: the last step also on reference kernels, and which values differ how much");
-ABSL_FLAG(
-    double, tolerance, 0,
-    "of --compare, relative to the largest element of a value; 0: 1e-4, or 3e-2 where the step "
-    "has 16-bit values");
+ABSL_FLAG(double, tolerance, 0,
+          "of --compare, relative to the largest element of a value; "
+          "0: 1e-4, or 3e-2 where the step has 16-bit values");
 ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pass");
 
 namespace halftone {

@@ -2,12 +2,12 @@
 //
 // Invariants (checked by Verify):
 //  1. Nodes are in topological order; every input is an output of an earlier node of the same
-//  graph.
+//     graph.
 //  2. Output types are what the op's inference gives for the inputs and attributes.
 //  3. Node names are unique; variable names are unique; at most one commit per variable, of the
-//  variable's dtype and shape.
+//     variable's dtype and shape.
 //  4. State is pure: a `variable` node is the value at the start of the step; a `commit` says what
-//  it is after it.
+//     it is after it.
 #pragma once
 
 #include <cstdint>

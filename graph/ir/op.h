@@ -1,5 +1,7 @@
-// OpRecord: everything Halftone knows about an operator, in one place. Passes and kernels ask the
-// record; none of them switches on op names.
+// OpRecord: everything Halftone knows about an operator, in one place. What holds for a kind of ops
+// (dtypes, layouts, mixed precision, cost) is asked of the record. Names are compared only where
+// one op is meant: the four of graph/ops/structure.cc, a marker by the pass that lowers it, casts
+// and moves by the rules about them, and by a kernel that serves several ops.
 #pragma once
 
 #include <functional>
@@ -88,8 +90,8 @@ struct AmpTrait {
   AmpClass f16 = AmpClass::kDeny;
   AmpClass bf16 = AmpClass::kDeny;
   std::string reason;  // one clause; shown by halftone_dump --amp
-  std::vector<int>
-      keep_f32_inputs;  // ports that stay f32 in a 16-bit node (gamma, statistics, tables)
+  // Ports that stay f32 in a 16-bit node (gamma, statistics, tables).
+  std::vector<int> keep_f32_inputs;
   std::vector<int> keep_f32_outputs;
   // Input ports that must share a dtype with each other (and with output 0): any f32 makes all f32.
   // Variadic: list port 0..n-1 by leaving the list empty and setting all_inputs_share.
@@ -105,11 +107,13 @@ enum class FusionClass : uint8_t { kOpaque, kElementwise, kReduction, kContracti
 
 // How the op relates to storage order (see Layout).
 enum class LayoutClass : uint8_t {
-  kPlainOnly,  // reads and writes plain layouts
-  kFollows,    // elementwise: any layout, all rank-4 operands of the output's shape alike; output
-               // alike
-  kChannelsLast,  // the ports in channels_last_inputs/outputs are best channels-last (convolution,
-                  // pooling, batch norm)
+  // Reads and writes plain layouts.
+  kPlainOnly,
+  // Elementwise: any layout, the same for all rank-4 operands of the output's shape and the output.
+  kFollows,
+  // The ports in channels_last_inputs/outputs are best channels-last: convolution, pooling, batch
+  // norm.
+  kChannelsLast,
 };
 struct LayoutTrait {
   LayoutClass kind = LayoutClass::kPlainOnly;
@@ -168,7 +172,7 @@ struct OpRecord {
 
   bool is_variadic() const { return !inputs.empty() && inputs.back().variadic; }
 
-  std::string ToCatalogue() const;  // one Markdown section of docs/ops.md
+  std::string ToCatalogue() const;  // the section of docs/operators.md
 };
 
 // All known ops by name. One process-wide registry; built-in ops are registered at first use

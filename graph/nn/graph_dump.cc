@@ -1,4 +1,4 @@
-// What a step starts from, written beside the text of its graph.
+// HALFTONE_DUMP: variables and inputs of a step's first run, written beside the text of its graph.
 #include <cstring>
 
 #include "halftone/core/io/npy.h"

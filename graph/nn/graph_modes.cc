@@ -1,4 +1,5 @@
-// What the modes of modules make of the key of a compiled step.
+// Training and evaluation mode of each module, as a part of the key under which a compiled step is
+// kept.
 #include <algorithm>
 #include <map>
 #include <string>

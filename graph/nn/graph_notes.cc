@@ -1,4 +1,4 @@
-// What a graph notes of itself: see Graph::notes.
+// The remarks that Graph::notes returns: what works and yet is hardly meant, each once.
 #include <algorithm>
 #include <iomanip>
 

@@ -1,4 +1,5 @@
-// What constructors of graphs call.
+// The declaration side of nn::Graph: add_module, add_parameter, add_optimizer, set_grad_scaler.
+// Runs in the user's constructor; mistakes are kept and returned by the first call.
 #include <algorithm>
 
 #include "halftone/graph/nn/graph_impl.h"

@@ -63,9 +63,9 @@ Module::Module(Module&& other, ChildrenStay) noexcept
 Module::Module(Module&& other) noexcept : Module(std::move(other), ChildrenStay()) {
   if (!children_.empty()) {
     children_.clear();
-    Fail(FailedPrecondition(
-        "a module with registered submodules was moved; construct it in place, for example with "
-        "Sequential::emplace"));
+    Fail(
+        FailedPrecondition("a module with registered submodules was moved; "
+                           "construct it in place, for example with Sequential::emplace"));
   }
 }
 

@@ -1,4 +1,5 @@
-// What modules and graphs share.
+// Helpers that modules and graphs share: checks of extents, the list of parameters an optimizer
+// takes, and counters by which a graph notices that modules have changed.
 #pragma once
 
 #include <cstdint>

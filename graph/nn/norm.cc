@@ -61,8 +61,7 @@ Value BatchNorm2d::forward(const Value& x) {
   write(running_mean, out[{3, loc}]);
   write(running_var, out[{4, loc}]);
   trace->Write(num_batches_tracked.storage(),
-               add(Located(num_batches_tracked, loc), Located(1, loc)),
-               loc);
+               add(Located(num_batches_tracked, loc), Located(1, loc)), loc);
   return y;
 }
 

@@ -109,8 +109,8 @@ ir::Expr Trace::Variable(const std::shared_ptr<runtime::VariableStorage>& storag
                   storage == nullptr
                       ? "a parameter is undefined"
                       : Concat("a parameter of type ", storage->TypeString(),
-                               " belongs to no module of this graph; expected add_module or "
-                               "add_parameter before the first call")));
+                               " belongs to no module of this graph; "
+                               "expected add_module or add_parameter before the first call")));
     return {};
   }
   ir::Variable variable = storage->Describe(*name);
@@ -179,8 +179,9 @@ void Trace::EnterModule(const Module& module, Loc loc) {
     entered_.insert(&module);
   } else {
     Fail(loc, FailedPrecondition(module.description(),
-                                 " is not part of this graph; expected add_module, or "
-                                 "register_module in a module that was added"));
+                                 " is not part of this graph; "
+                                 "expected add_module, or register_module in a module "
+                                 "that was added"));
   }
   frames_.push_back(std::move(frame));
   ApplyFrame();

@@ -158,12 +158,12 @@ void Register_batch_norm(ir::OpRegistry& registry) {
 
   ir::OpRecord train = BatchNormRecord("batch_norm");
   train.doc =
-      "Per channel c (axis 1), over the n other elements: y = gamma (x - mean) / sqrt(var + eps) + "
-      "beta with the biased variance of the batch. new_mean = (1 - m) running_mean + m mean, "
-      "new_var = "
-      "(1 - m) running_var + m var n / (n - 1). Shapes: x and y [N,C], [N,C,L] or [N,C,H,W]; the "
-      "rest "
-      "[C], f32 (f64 for f64 x). The statistics carry no gradient.";
+      "Per channel c (axis 1), over the n other elements: "
+      "y = gamma (x - mean) / sqrt(var + eps) + beta with the biased variance of the batch. "
+      "new_mean = (1 - m) running_mean + m mean, "
+      "new_var = (1 - m) running_var + m var n / (n - 1). "
+      "Shapes: x and y [N,C], [N,C,L] or [N,C,H,W]; the rest [C], f32 (f64 for f64 x). "
+      "The statistics carry no gradient.";
   train.inputs = {{"x", ir::kFloats, "[N,C,...]"},
                   {"gamma", wide, "[C]"},
                   {"beta", wide, "[C]"},
@@ -212,9 +212,10 @@ void Register_batch_norm(ir::OpRegistry& registry) {
 
   ir::OpRecord grad = BatchNormRecord("batch_norm_grad");
   grad.doc =
-      "Gradient of batch_norm. With xhat = (x - save_mean) save_invstd and means over a channel: "
-      "dx = gamma save_invstd (dy - mean(dy) - xhat mean(dy xhat)), dgamma = sum(dy xhat), dbeta = "
-      "sum(dy). Shapes: x, dy and dx [N,C,...], the rest [C].";
+      "Gradient of batch_norm. "
+      "With xhat = (x - save_mean) save_invstd and means over a channel: "
+      "dx = gamma save_invstd (dy - mean(dy) - xhat mean(dy xhat)), dgamma = sum(dy xhat), "
+      "dbeta = sum(dy). Shapes: x, dy and dx [N,C,...], the rest [C].";
   grad.inputs = {{"x", ir::kFloats, "[N,C,...]"},
                  {"dy", ir::kFloats, "as x"},
                  {"gamma", wide, "[C]"},

@@ -44,12 +44,11 @@ void Register_conv2d(ir::OpRegistry& registry) {
   ir::OpRecord r;
   r.name = "conv2d";
   r.doc =
-      "y[n,o,i,j] = b[o] + sum over c,k,l of x[n, c, i s - p + k d, j s - p + l d] w[o,c,k,l], c "
-      "over "
-      "the channels of o's group; values outside x are 0. Shapes: x [N,C,H,W], w "
-      "[O,C/groups,kh,kw], "
-      "b [O], y [N,O,OH,OW] with OH = floor((H + 2p - d (kh-1) - 1) / s) + 1, OW likewise. Sums in "
-      "f32 (f64 for f64), rounded once.";
+      "y[n,o,i,j] = b[o] + sum over c,k,l of x[n, c, i s - p + k d, j s - p + l d] w[o,c,k,l], "
+      "c over the channels of o's group; values outside x are 0. "
+      "Shapes: x [N,C,H,W], w [O,C/groups,kh,kw], b [O], "
+      "y [N,O,OH,OW] with OH = floor((H + 2p - d (kh-1) - 1) / s) + 1, OW likewise. "
+      "Sums in f32 (f64 for f64), rounded once.";
   r.source = "https://pytorch.org/docs/stable/generated/torch.nn.Conv2d.html";
   r.inputs = {{"x", ir::kFloats, "[N,C,H,W]"},
               {"w", ir::kFloats, "[O,C/groups,kh,kw], dtype of x"},

@@ -80,10 +80,9 @@ ir::Cost ConvGradCost(const ir::Node& node) {
 void Register_conv2d_grad(ir::OpRegistry& registry) {
   ir::OpRecord input = ConvGradRecord("conv2d_grad_input");
   input.doc =
-      "dx of conv2d: dx[n,c,h,w] = sum over o,k,l of dy[n,o,i,j] w[o,c,k,l] where i s - p + k d = "
-      "h, j "
-      "likewise. Also the transposed convolution. Shapes: dy [N,O,OH,OW], w [O,C/groups,kh,kw], dx "
-      "`shape`.";
+      "dx of conv2d: dx[n,c,h,w] = sum over o,k,l of dy[n,o,i,j] w[o,c,k,l] "
+      "where i s - p + k d = h, j likewise. Also the transposed convolution. "
+      "Shapes: dy [N,O,OH,OW], w [O,C/groups,kh,kw], dx `shape`.";
   input.inputs = {{"dy", ir::kFloats, "[N,O,OH,OW]"},
                   {"w", ir::kFloats, "[O,C/groups,kh,kw], dtype of dy"}};
   input.outputs = {{"dx", "[N,C,H,W], dtype of dy"}};
@@ -98,8 +97,8 @@ void Register_conv2d_grad(ir::OpRegistry& registry) {
 
   ir::OpRecord weight = ConvGradRecord("conv2d_grad_weight");
   weight.doc =
-      "dw of conv2d: dw[o,c,k,l] = sum over n,i,j of dy[n,o,i,j] x[n, c, i s - p + k d, j s - p + "
-      "l d]. "
+      "dw of conv2d: dw[o,c,k,l] = sum over n,i,j "
+      "of dy[n,o,i,j] x[n, c, i s - p + k d, j s - p + l d]. "
       "Shapes: x [N,C,H,W], dy [N,O,OH,OW], dw `shape`.";
   weight.inputs = {{"x", ir::kFloats, "[N,C,H,W]"}, {"dy", ir::kFloats, "[N,O,OH,OW], dtype of x"}};
   weight.outputs = {{"dw", "[O,C/groups,kh,kw]"}};

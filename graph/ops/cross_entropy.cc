@@ -59,8 +59,8 @@ ir::OpRecord CrossEntropyRecord(const char* name) {
   ir::OpRecord r;
   r.name = name;
   r.source =
-      "https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html (class indices, no "
-      "weights)";
+      "https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html "
+      "(class indices, no weights)";
   r.inputs = {
       {"logits", ir::kFloats, "[N,C], [N,C,d1,...] or [C]"},
       {"target", ir::kIndices, "logits' shape without the class axis; in [0,C) or ignored"}};
@@ -83,12 +83,14 @@ ir::OpRecord CrossEntropyRecord(const char* name) {
 void Register_cross_entropy(ir::OpRegistry& registry) {
   ir::OpRecord r = CrossEntropyRecord("cross_entropy");
   r.doc =
-      "With m = max(logits), log_sum = log(sum(exp(logits - m))), lse = m + log_sum along the "
-      "class axis and e = label_smoothing: loss = (1 - e) (lse - logits[target]) + e (lse - "
-      "mean(logits)); ignored targets give 0. \"mean\" divides the sum by the number of targets "
-      "that count (none: NaN, as PyTorch). stats are m, then log_sum. Shapes: logits [N,C,...], "
-      "target [N,...], stats [2,N,...], loss [N,...] under \"none\", else []. The loss is f32 "
-      "(f64 for f64 logits). A target outside [0,C) is a fault. stats carry no gradient.";
+      "With m = max(logits), log_sum = log(sum(exp(logits - m))), "
+      "lse = m + log_sum along the class axis and e = label_smoothing: "
+      "loss = (1 - e) (lse - logits[target]) + e (lse - mean(logits)); ignored targets give 0. "
+      "\"mean\" divides the sum by the number of targets that count (none: NaN, as PyTorch). "
+      "stats are m, then log_sum. "
+      "Shapes: logits [N,C,...], target [N,...], stats [2,N,...], loss [N,...] under \"none\", "
+      "else []. The loss is f32 (f64 for f64 logits). A target outside [0,C) is a fault. "
+      "stats carry no gradient.";
   r.outputs = {{"loss", "[] or the shape of target"},
                {"stats", "[2, shape of target], for the gradient"}};
   r.infer = InferCrossEntropy;
@@ -104,8 +106,9 @@ void Register_cross_entropy(ir::OpRegistry& registry) {
   const ir::DTypeSet wide{DType::kF64, DType::kF32};
   ir::OpRecord grad = CrossEntropyRecord("cross_entropy_grad");
   grad.doc =
-      "dlogits = (exp(logits - m - log_sum) - (1 - e) onehot(target) - e / C) dloss, divided by "
-      "the number of targets that count under \"mean\"; 0 where ignored. Shapes as cross_entropy.";
+      "dlogits = (exp(logits - m - log_sum) - (1 - e) onehot(target) - e / C) dloss, "
+      "divided by the number of targets that count under \"mean\"; 0 where ignored. "
+      "Shapes as cross_entropy.";
   grad.inputs.push_back({"stats", wide, "second output of cross_entropy"});
   grad.inputs.push_back({"dloss", wide, "as the loss"});
   grad.outputs = {{"dlogits", "as logits"}};

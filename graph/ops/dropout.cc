@@ -16,15 +16,14 @@ void Register_dropout(ir::OpRegistry& registry) {
   ir::OpRecord r;
   r.name = "dropout";
   r.doc =
-      "y = x s where kept, else 0, with s = 1 / (1 - p) rounded to f32 and the product in f32 "
-      "(both in "
-      "f64 for f64). Element i in row-major order of the logical shape, whatever the layout, takes "
-      "word "
-      "i mod 4 of PhiloxBlock(seed, run_count, i / 4) and is kept if the word's upper 24 bits, "
-      "times "
-      "2^-24, are at least p. The mask is a function of (seed, run_count, i) alone: the same on "
-      "every "
-      "device and in every dtype. Shapes: x and y alike. Its gradient is the same op on dy.";
+      "y = x s where kept, else 0, with s = 1 / (1 - p) rounded to f32 and the product "
+      "in f32 (both in f64 for f64). "
+      "Element i in row-major order of the logical shape, whatever the layout, "
+      "takes word i mod 4 of PhiloxBlock(seed, run_count, i / 4) and "
+      "is kept if the word's upper 24 bits, times 2^-24, are at least p. "
+      "The mask is a function of (seed, run_count, i) alone: "
+      "the same on every device and in every dtype. Shapes: x and y alike. "
+      "Its gradient is the same op on dy.";
   r.source =
       "Srivastava et al.: \"Dropout\", JMLR 15, 2014 (inverted scaling); "
       "https://pytorch.org/docs/stable/generated/torch.nn.Dropout.html";

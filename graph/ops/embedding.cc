@@ -57,8 +57,8 @@ void Register_embedding(ir::OpRegistry& r) {
   ir::OpRecord embedding;
   embedding.name = "embedding";
   embedding.doc =
-      "y[i..., :] = table[idx[i...], :]; table [V, D]. Id out of 0..V-1: a run-time "
-      "fault. Gradient: embedding_grad";
+      "y[i..., :] = table[idx[i...], :]; table [V, D]. Id out of 0..V-1: a run-time fault. "
+      "Gradient: embedding_grad";
   embedding.source = "PyTorch: embedding";
   embedding.inputs = {{"table", ir::kFloats, "[V, D]"}, {"idx", ir::kIndices, "any shape"}};
   embedding.outputs = {{"y", "idx's shape, then D"}};

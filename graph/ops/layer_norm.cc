@@ -126,10 +126,10 @@ void Register_layer_norm(ir::OpRegistry& registry) {
 
   ir::OpRecord r = LayerNormRecord("layer_norm");
   r.doc =
-      "Over the last axes_count axes: y = gamma (x - mean) rstd + beta with rstd = 1 / sqrt(var + "
-      "eps) and the biased variance. Shapes: x and y [rows..., normalised...], gamma and beta "
-      "[normalised...], mean and rstd [rows...], f32 (f64 for f64 x). The statistics carry no "
-      "gradient.";
+      "Over the last axes_count axes: y = gamma (x - mean) rstd + beta "
+      "with rstd = 1 / sqrt(var + eps) and the biased variance. "
+      "Shapes: x and y [rows..., normalised...], gamma and beta [normalised...], "
+      "mean and rstd [rows...], f32 (f64 for f64 x). The statistics carry no gradient.";
   r.inputs = {{"x", ir::kFloats, "[rows..., normalised...]"},
               {"gamma", wide, "[normalised...]"},
               {"beta", wide, "[normalised...]"}};
@@ -147,11 +147,10 @@ void Register_layer_norm(ir::OpRegistry& registry) {
 
   ir::OpRecord grad = LayerNormRecord("layer_norm_grad");
   grad.doc =
-      "Gradient of layer_norm. With xhat = (x - mean) rstd, g = dy gamma and means over a row: dx "
-      "= "
-      "rstd (g - mean(g) - xhat mean(g xhat)); over the rows: dgamma = sum(dy xhat), dbeta = "
-      "sum(dy). "
-      "Shapes as layer_norm.";
+      "Gradient of layer_norm. "
+      "With xhat = (x - mean) rstd, g = dy gamma and means over a row: "
+      "dx = rstd (g - mean(g) - xhat mean(g xhat)); "
+      "over the rows: dgamma = sum(dy xhat), dbeta = sum(dy). Shapes as layer_norm.";
   grad.inputs = {{"x", ir::kFloats, "[rows..., normalised...]"},
                  {"dy", ir::kFloats, "as x"},
                  {"gamma", wide, "[normalised...]"},

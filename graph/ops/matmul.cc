@@ -81,9 +81,10 @@ void Register_matmul(ir::OpRegistry& registry) {
   ir::OpRecord r;
   r.name = "matmul";
   r.doc =
-      "y = A B over the last two axes, A = a or its transpose, B = b or its transpose. Shapes: A "
-      "[..., m, k], B [..., k, n], y [..., m, n]; the leading axes broadcast as in NumPy. Products "
-      "are summed in f32 (f64 for f64) and rounded once.";
+      "y = A B over the last two axes, A = a or its transpose, B = b or its transpose. "
+      "Shapes: A [..., m, k], B [..., k, n], y [..., m, n]; "
+      "the leading axes broadcast as in NumPy. "
+      "Products are summed in f32 (f64 for f64) and rounded once.";
   r.source = "https://numpy.org/doc/stable/reference/generated/numpy.matmul.html (rank 2 and more)";
   r.inputs = {{"a", ir::kFloats, "[..., m, k]; [..., k, m] if transpose_a"},
               {"b", ir::kFloats, "[..., k, n]; [..., n, k] if transpose_b; dtype of a"}};

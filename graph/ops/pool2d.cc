@@ -46,10 +46,10 @@ Types InferAvgPool(const InferContext& ctx) {
 void Register_pool2d(ir::OpRegistry& registry) {
   ir::OpRecord max = PoolRecord("max_pool2d");
   max.doc =
-      "y[n,c,i,j] = max over k,l of x[n, c, i s - p + k d, j s - p + l d], positions outside x "
-      "left "
-      "out; NaN wins. index = k kw + l of the first maximum. Shapes: x [N,C,H,W], y and index "
-      "[N,C,OH,OW] with OH = floor((H + 2p - d (kh-1) - 1) / s) + 1 (ceil under ceil_mode).";
+      "y[n,c,i,j] = max over k,l of x[n, c, i s - p + k d, j s - p + l d], "
+      "positions outside x left out; NaN wins. index = k kw + l of the first maximum. "
+      "Shapes: x [N,C,H,W], y and index [N,C,OH,OW] "
+      "with OH = floor((H + 2p - d (kh-1) - 1) / s) + 1 (ceil under ceil_mode).";
   max.source = "https://pytorch.org/docs/stable/generated/torch.nn.MaxPool2d.html";
   max.outputs = {{"y", "[N,C,OH,OW], dtype of x"},
                  {"index", "offset in the window; u8 up to 256 offsets, else i32"}};
@@ -68,10 +68,10 @@ void Register_pool2d(ir::OpRegistry& registry) {
 
   ir::OpRecord avg = PoolRecord("avg_pool2d");
   avg.doc =
-      "y[n,c,i,j] = sum over the window of x / divisor; outside x counts as 0. The divisor is the "
-      "part "
-      "of the window inside input and padding, or inside the input if count_include_pad is false. "
-      "Shapes as max_pool2d. Sums in f32 (f64 for f64).";
+      "y[n,c,i,j] = sum over the window of x / divisor; outside x counts as 0. "
+      "The divisor is the part of the window inside input and padding, "
+      "or inside the input if count_include_pad is false. Shapes as max_pool2d. "
+      "Sums in f32 (f64 for f64).";
   avg.source = "https://pytorch.org/docs/stable/generated/torch.nn.AvgPool2d.html";
   avg.outputs = {{"y", "[N,C,OH,OW], dtype of x"}};
   avg.attrs.push_back(

@@ -42,9 +42,8 @@ Types InferAvgPoolGrad(const InferContext& ctx) {
 void Register_pool2d_grad(ir::OpRegistry& registry) {
   ir::OpRecord max = PoolGradRecord("max_pool2d_grad");
   max.doc =
-      "dx of max_pool2d: each dy is added at the position its index names; overlapping windows sum "
-      "in "
-      "f32 (f64 for f64). Shapes: dy and index [N,C,OH,OW], dx `shape`.";
+      "dx of max_pool2d: each dy is added at the position its index names; "
+      "overlapping windows sum in f32 (f64 for f64). Shapes: dy and index [N,C,OH,OW], dx `shape`.";
   max.source =
       "adjoint of max_pool2d; https://pytorch.org/docs/stable/generated/torch.nn.MaxPool2d.html";
   max.inputs = {{"dy", ir::kFloats, "[N,C,OH,OW]"},
@@ -59,9 +58,9 @@ void Register_pool2d_grad(ir::OpRegistry& registry) {
 
   ir::OpRecord avg = PoolGradRecord("avg_pool2d_grad");
   avg.doc =
-      "dx of avg_pool2d: each dy divided by its window's divisor is added to the window's "
-      "positions, "
-      "summed in f32 (f64 for f64). Shapes: dy [N,C,OH,OW], dx `shape`.";
+      "dx of avg_pool2d: each dy divided by its window's divisor "
+      "is added to the window's positions, summed in f32 (f64 for f64). "
+      "Shapes: dy [N,C,OH,OW], dx `shape`.";
   avg.source =
       "adjoint of avg_pool2d; https://pytorch.org/docs/stable/generated/torch.nn.AvgPool2d.html";
   avg.inputs = {{"dy", ir::kFloats, "[N,C,OH,OW]"}};

@@ -99,8 +99,8 @@ std::optional<ir::AmpRefinement> DenyMeanAsLoss(const ir::Node& node, DType) {
 ir::OpRecord SumOp() {
   ir::OpRecord op =
       ReductionOp("sum", ir::kNumeric,
-                  "y = sum of x over `axes`, 0 over none; accumulates in f32, integers "
-                  "exactly, f64 in f64. Gradient: dy broadcast",
+                  "y = sum of x over `axes`, 0 over none; "
+                  "accumulates in f32, integers exactly, f64 in f64. Gradient: dy broadcast",
                   "NumPy: sum", DenyF16("a sum of 16-bit values leaves f16's range"));
   op.attrs.push_back(OutAttr());
   op.infer = InferSum;
@@ -147,8 +147,8 @@ ir::OpRecord MeanOp() {
 ir::OpRecord MaxOp() {
   ir::OpRecord op =
       ReductionOp("max", ir::kNumeric,
-                  "y = largest x over `axes`, NaN if any is. Gradient: dy shared "
-                  "equally by the elements that reach the maximum",
+                  "y = largest x over `axes`, NaN if any is. "
+                  "Gradient: dy shared equally by the elements that reach the maximum",
                   "NumPy: max; gradient as PyTorch: amax", Clear("selects: exact in every dtype"));
   op.infer = InferMax;
   // The number of ties may lie beyond f16's range: counted and divided wide.

@@ -74,9 +74,8 @@ void Register_regression_losses(ir::OpRegistry& registry) {
 
   ir::OpRecord l1 = RegressionLossRecord("l1_loss");
   l1.doc =
-      "loss = |a - b|, its sum or its mean. Shapes: a and b alike; no broadcasting. The gradient "
-      "at a "
-      "= b is 0.";
+      "loss = |a - b|, its sum or its mean. Shapes: a and b alike; no broadcasting. "
+      "The gradient at a = b is 0.";
   l1.source = "https://pytorch.org/docs/stable/generated/torch.nn.L1Loss.html";
   l1.decompose = [](ir::Builder&, const std::vector<Expr>& in, const ir::Attributes& attrs) {
     return std::vector<Expr>{ReducedLoss(Abs(WideDifference(in)), attrs)};

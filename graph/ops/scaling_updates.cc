@@ -47,12 +47,11 @@ void Register_scaling_updates(ir::OpRegistry& registry) {
   ir::OpRecord stats;
   stats.name = "grad_stats";
   stats.doc =
-      "Over gradients u = g inv_scale (a product in f32; f64 for f64 g): finite = no element of "
-      "any is "
-      "inf or NaN; norm = sqrt(sum of u^2 over all), summed in f64, inf if not finite; first_bad = "
-      "position of the first gradient that is not finite, -1 if none. Shapes: inv_scale and "
-      "outputs "
-      "[], gradients any; none, and empty ones, are fine.";
+      "Over gradients u = g inv_scale (a product in f32; f64 for f64 g): "
+      "finite = no element of any is inf or NaN; "
+      "norm = sqrt(sum of u^2 over all), summed in f64, inf if not finite; "
+      "first_bad = position of the first gradient that is not finite, -1 if none. "
+      "Shapes: inv_scale and outputs [], gradients any; none, and empty ones, are fine.";
   stats.source =
       "Micikevicius et al.: \"Mixed precision training\", https://arxiv.org/abs/1710.03740, 3.2; "
       "https://pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html";
@@ -76,19 +75,17 @@ void Register_scaling_updates(ir::OpRegistry& registry) {
   ir::OpRecord update;
   update.name = "loss_scale_update";
   update.doc =
-      "The state of a loss scaler after a step. Not finite: growth_tracker = 0, hysteresis_left - "
-      "1 (not "
-      "below 0), and at 0 scale = max(scale backoff_factor, min(scale, min_scale)). Finite: "
-      "hysteresis_left = "
-      "hysteresis, growth_tracker + 1; at growth_interval growth_tracker = 0 and scale = scale "
-      "growth_factor, unless that exceeds max_scale or f32. Counters: total_steps + 1; "
-      "skipped_steps and "
-      "consecutive_skips + 1 if not finite, else consecutive_skips = 0. dynamic = false: only the "
-      "counters change. All shapes [].";
+      "The state of a loss scaler after a step. "
+      "Not finite: growth_tracker = 0, hysteresis_left - 1 (not below 0), "
+      "and at 0 scale = max(scale backoff_factor, min(scale, min_scale)). "
+      "Finite: hysteresis_left = hysteresis, growth_tracker + 1; "
+      "at growth_interval growth_tracker = 0 and scale = scale growth_factor, "
+      "unless that exceeds max_scale or f32. Counters: total_steps + 1; "
+      "skipped_steps and consecutive_skips + 1 if not finite, else consecutive_skips = 0. "
+      "dynamic = false: only the counters change. All shapes [].";
   update.source =
-      "https://pytorch.org/docs/stable/amp.html#gradient-scaling; hysteresis: Megatron-LM's "
-      "dynamic "
-      "gradient scaler";
+      "https://pytorch.org/docs/stable/amp.html#gradient-scaling; "
+      "hysteresis: Megatron-LM's dynamic gradient scaler";
   update.inputs = {{"scale", {DType::kF32}, ""},           {"growth_tracker", {DType::kI32}, ""},
                    {"hysteresis_left", {DType::kI32}, ""}, {"total_steps", {DType::kI64}, ""},
                    {"skipped_steps", {DType::kI64}, ""},   {"consecutive_skips", {DType::kI64}, ""},

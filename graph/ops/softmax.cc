@@ -129,9 +129,8 @@ std::function<void(ir::GradContext&)> SoftmaxGradientBy(const char* op) {
 void Register_softmax(ir::OpRegistry& registry) {
   ir::OpRecord softmax = SoftmaxRecord("softmax");
   softmax.doc =
-      "y = exp(x - max) / sum(exp(x - max)) along the axis. Shapes: x and y alike. Entries of -inf "
-      "get "
-      "exactly 0.";
+      "y = exp(x - max) / sum(exp(x - max)) along the axis. Shapes: x and y alike. "
+      "Entries of -inf get exactly 0.";
   softmax.amp.reason = "bounded result; maximum and sum are f32 inside";
   softmax.gradient = SoftmaxGradientBy("softmax_grad");
   softmax.gradient_ops = {"softmax_grad"};

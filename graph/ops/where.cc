@@ -11,8 +11,8 @@ void Register_where(ir::OpRegistry& r) {
   amp.same_dtype_inputs = {1, 2};
   ir::OpRecord op =
       ElementwiseOp("where", {"condition", "a", "b"}, ir::kAnyDType,
-                    "y = condition ? a : b; all three broadcast as in NumPy. The value "
-                    "not taken does not reach y or the gradient, NaN and inf included",
+                    "y = condition ? a : b; all three broadcast as in NumPy. "
+                    "The value not taken does not reach y or the gradient, NaN and inf included",
                     "NumPy: where", std::move(amp));
   op.inputs[0].dtypes = {DType::kBool};
   op.in_place = {{1, 0}, {2, 0}};

@@ -4,12 +4,10 @@
 //
 // Invariants:
 //  1. Every address in the step is fixed: inputs, outputs and the run's state lie in one block,
-//  `io`.
-//     What the host gives a step (inputs, run count, learning rate) goes through a slot of the
-//     StepRing, so the host may change it while earlier steps are under way.
+//     `io`. What the host gives a step (inputs, run count, learning rate) goes through a slot of
+//     the StepRing, so the host may change it while earlier steps are under way.
 //  2. A fault (DeviceRunState) does not stop the work behind it. It changes no variable all the
-//  same:
-//     kernels that write one in place do nothing then, and the copies at the end are gated.
+//     same: kernels that write one in place do nothing then, and the copies at the end are gated.
 //  3. 16-bit casts of variables are kept from step to step, with the version of the value they were
 //     made of. The update of a variable writes them in the same pass; any other write makes them
 //     stale, and the next run derives them again.

@@ -20,9 +20,9 @@ void StateGuard::NoteAcquired() {
 absl::Status StateGuard::Acquire() {
   if (IsLost()) {
     return FailedPrecondition(
-        "a call was under way in another thread at the time of fork(), which leaves that thread "
-        "behind: the graph's state is half written; fork while no call is under way, or load a "
-        "checkpoint into a new graph");
+        "a call was under way in another thread at the time of fork(), "
+        "which leaves that thread behind: the graph's state is half written; "
+        "fork while no call is under way, or load a checkpoint into a new graph");
   }
   mutex_.lock();
   NoteAcquired();

@@ -7,16 +7,14 @@
 //          %h = matmul(%x_bf16, %w_bf16) : bf16[8,4]
 //
 // requires:   a graph that is not yet differentiated; the `amp` marker with the policy (none:
-// nothing
-//             happens). The low type and the device enter only through marker and Target.
+//             nothing happens). The low type and the device enter only through marker and Target.
 // guarantees: every float node has a decision with a reason (ir::Node::amp); at most one cast per
 //             (value, dtype); graph inputs, variables and, unless the policy says low_outputs,
 //             graph outputs keep their dtypes; running it again changes nothing; the decisions do
 //             not depend on the order of nodes.
 // never:      touches integers, bool, f64, values the user made 16-bit, casts the user wrote.
 // order:      before autodiff; verify-amp-dtypes and trim-amp-islands follow. The latter removes
-// the
-//             marker.
+//             the marker.
 // stats:      low_nodes, f32_nodes, casts
 // notes:      constants out of the low type's range, wishes that the device cannot grant
 // source:     TensorFlow core/grappler/optimizers/auto_mixed_precision.cc (the painting)

@@ -3,17 +3,15 @@
 // The steps are those of TensorFlow's auto_mixed_precision (grappler), on one paint per node:
 //   1. allow     eligible nodes of class allow turn 16-bit
 //   2. deny      spreads from denied nodes through infer nodes, and through clear nodes that lead
-//   to an
-//                infer or denied node; it stops at allow. A range problem spreads through every
-//                clear node
+//                to an infer or denied node; it stops at allow. A range problem spreads through
+//                every clear node
 //   3. between   infer and clear nodes on a path from an allowed node to an allowed node turn
-//   16-bit
+//                16-bit
 //   4. follow    (bf16 only) infer nodes fed by 16-bit values and parameters turn 16-bit
 //   5. clear     clear nodes fed by 16-bit values only, or read by 16-bit nodes only, turn 16-bit
 //   6. groups    a node whose same-dtype operands are not all 16-bit (parameters and constants do
-//   not
-//                count) turns back, and so do clear nodes that lose their neighbours; to a fixed
-//                point
+//                not count) turns back, and so do clear nodes that lose their neighbours; to a
+//                fixed point
 //   7. observers follow their inputs
 // Each step is a fixed point that does not depend on the order of nodes, and where a reason names
 // one of several nodes, it names the first by name.

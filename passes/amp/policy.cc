@@ -51,8 +51,8 @@ absl::Status ParseLine(const std::string& line, Policy* policy) {
     }
   }
   return InvalidArgument("\"", key,
-                         "\" is unknown; expected dtype, allow, infer, clear, deny, low_outputs or "
-                         "trim");
+                         "\" is unknown; "
+                         "expected dtype, allow, infer, clear, deny, low_outputs or trim");
 }
 
 }  // namespace

@@ -80,10 +80,9 @@ class ScaleLosses : public Pass {
       }
       if (!disabled && !unneeded) continue;
       if (!disabled) {
-        context.notes.push_back(
-            Concat(name,
-                   ": no value is f16, so gradients need no loss scale; the automatic scaler "
-                   "is off"));
+        context.notes.push_back(Concat(name,
+                                       ": no value is f16, so gradients need no loss scale; "
+                                       "the automatic scaler is off"));
       }
       for (const char* op : {"loss_seed", "optimizer"}) {
         for (ir::Node* user : FindMarkers(graph, op)) {

@@ -10,8 +10,7 @@
 //
 // requires:   autodiff ran.
 // guarantees: no loss_seed is left. A disabled scaler, and an automatic one where no value is f16,
-// is
-//             removed and no optimizer refers to it: the step is that of a graph without scaler.
+//             is removed and no optimizer refers to it: the step is that of a graph without scaler.
 // order:      after autodiff, before insert-optimizers.
 // stats:      scaled_losses, dropped_scalers
 // notes:      one for an automatic scaler, dropped or not

@@ -1,4 +1,5 @@
-// What scale-losses, insert-optimizers and update-scalers share.
+// Helpers of scale-losses, insert-optimizers and update-scalers: finding a scaler and its
+// variables, guarding the commits of buffers, joining flags.
 #pragma once
 
 #include <string>

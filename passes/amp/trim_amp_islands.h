@@ -8,16 +8,14 @@
 //   f32       casts that take their place if it is f32
 // It turns back if low > f32 + saved. Casts of constants are free: they are folded.
 //
-// before:  %y = mul(%h, %p_bf16) : bf16[4096,64]   // %h: bf16[1,64]; %p: f32[4096,64], read only
-// here
+// before:  %y = mul(%h, %p_bf16) : bf16[4096,64]   // %h: bf16[1,64]; %p: f32[4096,64], only here
 //          %y_f32 = cast(%y) {to=f32}
 // after:   %h_f32 = cast(%h) {to=f32}
 //          %y = mul(%h_f32, %p) : f32[4096,64]
 //
 // requires:   insert-amp-casts ran.
 // guarantees: what insert-amp-casts guarantees; no marker is left. All islands are judged on the
-// graph
-//             as it was before, so that order does not matter.
+//             graph as it was before, so that order does not matter.
 // order:      after insert-amp-casts, before autodiff.
 // stats:      islands, trimmed_islands, trimmed_nodes
 // source:     own; grappler has no such step.

@@ -11,10 +11,9 @@
 //
 // requires:   insert-optimizers ran.
 // guarantees: no `scaler` marker is left. A scaler without a flag (none of its optimizers has
-// gradients)
-//             keeps its state. Variables of kind buffer (norm statistics, averages) keep their
-//             values in a step whose gradients are not all finite, unless the scaler says
-//             update_buffers_on_skip.
+//             gradients) keeps its state. Variables of kind buffer (norm statistics, averages)
+//             keep their values in a step whose gradients are not all finite, unless the scaler
+//             says update_buffers_on_skip.
 // order:      after insert-optimizers.
 // stats:      scalers, guarded_buffers
 #pragma once

@@ -95,8 +95,8 @@ TEST(BroadcastTest, RefusesWithBothShapes) {
   const auto error = BroadcastShapes(Shape{2, 3}, Shape{4, 3}).status();
   EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(error),
-            "shapes [2,3] and [4,3] do not broadcast: 2 against 4 at axis -2; expected equal "
-            "extents or 1");
+            "shapes [2,3] and [4,3] do not broadcast: 2 against 4 at axis -2; "
+            "expected equal extents or 1");
   EXPECT_FALSE(BroadcastShapes(Shape{2}, Shape{0}).ok());
   // Each fits, the result does not.
   EXPECT_FALSE(BroadcastShapes(Shape{kMaxElements, 1}, Shape{1, 2}).ok());

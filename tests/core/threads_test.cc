@@ -80,8 +80,8 @@ TEST_F(ThreadsTest, F58ThreadsThatTheSystemRefuses) {
         std::_Exit(0);
       },
       ::testing::ExitedWithCode(0),
-      "the system refuses 200 threads for kernels; expected a lower number of threads, or a "
-      "higher limit of processes or memory; 1 call");
+      "the system refuses 200 threads for kernels; "
+      "expected a lower number of threads, or a higher limit of processes or memory; 1 call");
 }
 #endif
 

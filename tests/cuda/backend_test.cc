@@ -140,8 +140,8 @@ TEST_F(BackendTest, ALimitNamesItself) {
   const auto refused = backend_->Allocate(1 << 20);
   EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
   EXPECT_EQ(Message(refused.status()),
-            "device cuda:0: out of memory: 1048576 bytes asked for, 4096 given out; the limit is "
-            "1048576");
+            "device cuda:0: out of memory: 1048576 bytes asked for, 4096 given out; "
+            "the limit is 1048576");
   EXPECT_TRUE(backend_->Allocate(4096).ok());
 }
 
@@ -150,8 +150,8 @@ TEST_F(BackendTest, AFullDeviceSaysWhatItHas) {
   const auto refused = backend_->Allocate(size_t{1} << 50);
   EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
   EXPECT_EQ(Message(refused.status())
-                .rfind("device cuda:0: out of memory: 1125899906842624 bytes asked for, 4096 given "
-                       "out; the device has ",
+                .rfind("device cuda:0: out of memory: 1125899906842624 bytes asked for, "
+                       "4096 given out; the device has ",
                        0),
             0u)
       << Message(refused.status());

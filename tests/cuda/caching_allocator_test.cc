@@ -185,8 +185,8 @@ TEST_F(CachingAllocatorTest, SaysWhatTheDeviceHas) {
   EXPECT_EQ(Message(allocator.Allocate(5 * kMib).status()),
             "out of memory: 5242880 bytes asked for, 1048576 given out; the device has 4194304");
   EXPECT_EQ(Message(allocator.Allocate(SIZE_MAX).status()),
-            "out of memory: 18446744073709551615 bytes asked for, 1048576 given out; the device "
-            "has 4194304");
+            "out of memory: 18446744073709551615 bytes asked for, 1048576 given out; "
+            "the device has 4194304");
   EXPECT_EQ(allocator.stats().live_bytes, static_cast<int64_t>(kMib));
 }
 

@@ -69,8 +69,8 @@ TEST(EmulatedOpenCuda, RefusesDevicesThatAreTooOld) {
   const absl::Status error = OpenError(3);
   EXPECT_TRUE(absl::IsFailedPrecondition(error));
   EXPECT_EQ(Message(error),
-            "device cuda:3: Emulated CUDA device has compute capability 7.5; expected 8.0 or "
-            "newer");
+            "device cuda:3: Emulated CUDA device has compute capability 7.5; "
+            "expected 8.0 or newer");
 }
 
 TEST(EmulatedBackend, NamesTheArchitecture) {
@@ -162,8 +162,8 @@ TEST(EmulatedBackend, AFullDeviceGetsItsCacheBack) {
   EXPECT_EQ(backend->memory_stats().device_allocations, 1);
   const auto refused = backend->Allocate(size_t{3} << 20);
   EXPECT_EQ(Message(refused.status()),
-            "device cuda:0: out of memory: 3145728 bytes asked for, 4194304 given out; the device "
-            "has 8388608");
+            "device cuda:0: out of memory: 3145728 bytes asked for, 4194304 given out; "
+            "the device has 8388608");
   {
     const auto small = backend->Allocate(100);
     EXPECT_TRUE(small.ok());

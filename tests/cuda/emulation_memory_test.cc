@@ -98,8 +98,8 @@ TEST(EmulatedMemory, CopiesAreChecked) {
   std::vector<int> host(8);
   EXPECT_EQ(cudaMemcpy(host.data(), array.data(), 20, cudaMemcpyDeviceToHost),
             cudaErrorInvalidValue);
-  EXPECT_THAT(emulation::LastReport(), HasSubstr("copy from of 20 bytes out of bounds: from byte 0 "
-                                                 "of allocation #"));
+  EXPECT_THAT(emulation::LastReport(), HasSubstr("copy from of 20 bytes out of bounds: "
+                                                 "from byte 0 of allocation #"));
   EXPECT_EQ(cudaMemcpy(array.data() + 1, host.data(), 16, cudaMemcpyHostToDevice),
             cudaErrorInvalidValue);
   EXPECT_THAT(emulation::LastReport(), HasSubstr("copy to of 16 bytes out of bounds: from byte 4"));

@@ -101,9 +101,9 @@ TEST_F(PlantedBugDeathTest, OutOfBoundsOfDynamicSharedMemory) {
 TEST_F(PlantedBugDeathTest, UseAfterFree) {
   const char* report = kAddressSanitizer  ? kPoisoned
                        : kThreadSanitizer ? "SEGV"
-                                          : "device code of block \\(0,0,0\\), thread "
-                                            "\\([0-9]+,0,0\\) touched byte [0-9]+ of allocation "
-                                            "#[0-9]+ of 256 bytes, freed";
+                                          : "device code of block \\(0,0,0\\), "
+                                            "thread \\([0-9]+,0,0\\) touched byte [0-9]+ "
+                                            "of allocation #[0-9]+ of 256 bytes, freed";
   const auto launch = [](bool freed) {
     return [freed](int* to) {
       if (freed) CheckCuda(cudaFree(to));
@@ -126,8 +126,7 @@ TEST_F(PlantedBugDeathTest, TwoBlocksOnOneCell) { ExpectRace(LaunchTwoBlocks); }
 
 TEST(PlantedBug, DivergentBarrier) {
   ExpectReport(LaunchTwoBarriers,
-               "divergent barrier: threads of one block wait at the "
-               "__syncthreads() of lines ");
+               "divergent barrier: threads of one block wait at the __syncthreads() of lines ");
   ExpectReport(LaunchEarlyExit, "is reached by 63 of 64 threads, the others have exited");
 }
 

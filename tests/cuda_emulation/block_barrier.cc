@@ -31,8 +31,8 @@ void CheckOneBarrier(const Engine& e) {
   }
   if (e.num_done != 0) {
     Fail(
-        "divergent barrier: the __syncthreads() of line %d is reached by %d of %d threads, the "
-        "others have exited",
+        "divergent barrier: the __syncthreads() of line %d is reached by %d of %d threads, "
+        "the others have exited",
         line, e.num_at_barrier, e.num_threads);
   }
 }

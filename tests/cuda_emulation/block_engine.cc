@@ -117,8 +117,8 @@ void TellOfDeadlock(Engine& e) {
     example = &e.threads[t];
   }
   std::snprintf(e.failure, sizeof(e.failure),
-                "deadlock: %d threads exited, %d wait at __syncthreads(), %d in warp collectives "
-                "(mask %08x)",
+                "deadlock: %d threads exited, %d wait at __syncthreads(), "
+                "%d in warp collectives (mask %08x)",
                 e.num_done, e.num_at_barrier, in_warp, example == nullptr ? 0 : example->mask);
 }
 

@@ -129,8 +129,8 @@ TEST_F(BuilderTest, ErrorsNameTheUsersLineOpValueGotAndExpected) {
                 b.Op("test_pass", {o.Scalar(DType::kF32, 1)});
               }),
               absl::StatusCode::kInvalidArgument,
-              "test_pass: input 0 (x) = %constant belongs to graph @other; expected a value of "
-              "@graph");
+              "test_pass: input 0 (x) = %constant belongs to graph @other; "
+              "expected a value of @graph");
   ExpectError(After([](Builder& b, Expr, Expr) { b.Constant(Tensor()); }),
               absl::StatusCode::kInvalidArgument,
               "constant: attribute value is tensor undefined; expected tensor");
@@ -158,8 +158,8 @@ TEST_F(BuilderTest, VariablesAreDeclaredOnce) {
 
   b_.Var(W(DType::kF64));
   EXPECT_EQ(Message(b_.status()),
-            "variable \"fc.weight\" is declared again as f64[2] parameter constant(0); it is "
-            "f32[2] parameter constant(0)");
+            "variable \"fc.weight\" is declared again as f64[2] parameter constant(0); "
+            "it is f32[2] parameter constant(0)");
 }
 
 TEST_F(BuilderTest, AVariableThatLostItsNodeGetsANewOne) {

@@ -106,8 +106,8 @@ const BadText kBadTexts[] = {
      "line 1, column 45: test_pass(%y): got 2 types; it has 1 outputs"},
     {"graph @g() { %w = variable \"w\" }", "line 1, column 32: got '}'; expected ':'"},
     {"graph @g() { %w = variable \"w\" {kind=\"x\"} : f32[] }",
-     "line 1, column 19: variable(%w): kind \"x\"; expected parameter, buffer, optimizer, scaler "
-     "or counter"},
+     "line 1, column 19: variable(%w): kind \"x\"; "
+     "expected parameter, buffer, optimizer, scaler or counter"},
     {"graph @g() { variable \"w\" {init=\"ones\"} : f32[] }",
      "line 1, column 14: variable: initialiser \"ones\"; expected constant(a), "
      "uniform(lower,upper) or normal(mean,deviation)"},

@@ -183,8 +183,8 @@ const Broken kBroken[] = {
     {"variable kind", [](GraphProto& p) { p.mutable_variables(0)->clear_kind(); },
      "variable \"gone\": unknown kind number 0"},
     {"variable initialiser", [](GraphProto& p) { p.mutable_variables(0)->set_init("zeros"); },
-     "variable \"gone\": initialiser \"zeros\"; expected constant(a), uniform(lower,upper) or "
-     "normal(mean,deviation)"},
+     "variable \"gone\": initialiser \"zeros\"; "
+     "expected constant(a), uniform(lower,upper) or normal(mean,deviation)"},
     {"variable not declared", [](GraphProto& p) { p.mutable_variables()->RemoveLast(); },
      "variable(%w): variable \"fc.weight\" is not declared"},
     {"output of no node",

@@ -31,8 +31,8 @@ const Bad kBad[] = {
     {[](OpRecord& op) { op.name = "2d"; }, "op \"2d\": expected a snake_case name"},
     {[](OpRecord& op) { op.name = "return"; }, "op \"return\": expected a snake_case name"},
     {[](OpRecord& op) { op.name = std::string(65, 'a'); },
-     "op \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\": expected a "
-     "snake_case name"},
+     "op \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\": "
+     "expected a snake_case name"},
     {[](OpRecord& op) { op.infer = nullptr; }, "op good_op2: has no shape inference"},
     {[](OpRecord& op) { op.amp.reason = ""; }, "op good_op2: its AMP trait gives no reason"},
     {[](OpRecord& op) { op.inputs[1].name = "x"; },

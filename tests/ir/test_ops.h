@@ -5,8 +5,9 @@
 //   test_two(x)             two outputs of x's type
 //   test_attrs(){...}       one attribute of every type, all with defaults; y : f32[]
 //   test_mix(a, b, (c))     a and b f32 or f64; c optional, i64; y of a's type; attribute k
-//   required test_many(x...)         variadic; one output per input test_root(x...) {tag}   a
-//   marker without outputs
+//                           required
+//   test_many(x...)         variadic; one output per input
+//   test_root(x...) {tag}   a marker without outputs
 #pragma once
 
 #include <memory>

@@ -83,8 +83,8 @@ const Broken kBroken[] = {
      "variable(%w): variable \"w\" is not declared"},
     {"variable disagrees",
      [](Graph& g) { N(g, "w").mutable_attrs().Set("init", std::string("normal(0,1)")); },
-     "variable(%w): variable \"w\" is declared as f32[2,3,4,5] parameter constant(0); the node "
-     "says f32[2,3,4,5] parameter normal(0,1)"},
+     "variable(%w): variable \"w\" is declared as f32[2,3,4,5] parameter constant(0); "
+     "the node says f32[2,3,4,5] parameter normal(0,1)"},
     {"variable read twice",
      [](Graph& g) {
        const Node& w = N(g, "w");

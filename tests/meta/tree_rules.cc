@@ -90,8 +90,8 @@ bool IsCode(std::string_view path) {
 
 bool IsChecked(std::string_view path) {
   return IsCode(path) || EndsWith(path, ".proto") || EndsWith(path, ".py") ||
-         EndsWith(path, ".pyi") || EndsWith(path, ".pyi.in") || EndsWith(path, ".def") || EndsWith(path, ".md") || EndsWith(path, ".cmake") ||
-         EndsWith(path, "CMakeLists.txt");
+         EndsWith(path, ".pyi") || EndsWith(path, ".pyi.in") || EndsWith(path, ".def") ||
+         EndsWith(path, ".md") || EndsWith(path, ".cmake") || EndsWith(path, "CMakeLists.txt");
 }
 
 std::vector<std::string_view> Lines(std::string_view text) {

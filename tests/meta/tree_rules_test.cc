@@ -165,8 +165,8 @@ TEST(CheckIncludes, IgnoresOtherFiles) {
 TEST(CheckRegistrations, SeesOneOutsideOps) {
   const std::string code = "namespace a {\nvoid Register_cpu_b(KernelRegistry& r) {\n}\n}\n";
   EXPECT_THAT(CheckRegistrations({"kernels/cpu/simd/b.cc", code}),
-              ElementsAre("kernels/cpu/simd/b.cc:2: registers, and nothing calls it: the folder is "
-                          "not `ops`"));
+              ElementsAre("kernels/cpu/simd/b.cc:2: registers, and nothing calls it: "
+                          "the folder is not `ops`"));
   EXPECT_EQ(CheckRegistrations({"graph/ops/support/b.cc", code}).size(), 1u);
   EXPECT_THAT(CheckRegistrations({"kernels/cpu/ops/b.cc", code}), IsEmpty());
   EXPECT_THAT(CheckRegistrations({"kernels/cpu/simd/b.cc", "// void Register_cpu_b\n"}), IsEmpty());

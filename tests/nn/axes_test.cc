@@ -125,8 +125,8 @@ TEST(Axes, ReshapeToExtentsThatOverflow) {
                     return {reshape(in[0], {-1, half, half})};
                   },
                   {OfRank(2)}),
-              HasSubstr("reshape: f32[2,2] to [-1,4294967296,4294967296]; expected at most one -1 "
-                        "and 4 elements"));
+              HasSubstr("reshape: f32[2,2] to [-1,4294967296,4294967296]; "
+                        "expected at most one -1 and 4 elements"));
 }
 
 TEST(Axes, SlicesOfAnyNumbers) {

@@ -129,8 +129,8 @@ TEST(ModuleDictTest, RefusesKeysThatCannotBeNames) {
   ModuleDict dotted;
   dotted.emplace<ReLU>("a.b");
   EXPECT_EQ(Message(dotted.status()),
-            "\"a.b\" cannot name a member of a module; expected a non-empty name without '.', '/' "
-            "and '\"'");
+            "\"a.b\" cannot name a member of a module; "
+            "expected a non-empty name without '.', '/' and '\"'");
 }
 
 TEST(ModuleDictTest, HoldsListsAndTheNamesNest) {

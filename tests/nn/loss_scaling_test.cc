@@ -276,8 +276,9 @@ TEST(StuckScaler, F32BelowTheFloorAndStatic) {
   EXPECT_THAT(fixed.notes(), IsEmpty());
   fixed.Steps(3);
   EXPECT_THAT(fixed.notes(),
-              Contains(HasSubstr("at scale 8, which does not fall: dynamic = false; gradients that "
-                                 "are finite at a lower scale need a lower init_scale")));
+              Contains(HasSubstr("at scale 8, which does not fall: dynamic = false; "
+                                 "gradients that are finite at a lower scale need a lower "
+                                 "init_scale")));
 }
 
 TEST(StuckScaler, F32NoneWhereStepsGoOn) {

@@ -49,9 +49,10 @@ TEST_F(GraphNotes, BackwardThatNothingFollows) {
   Call(model, {kInput});
   EXPECT_THAT(model.notes(),
               ElementsAre(MatchesRegex(
-                  "notes_test.cc:[0-9]+: backward\\(\\) has no effect: the graph has no optimizer "
-                  "and reads no gradient; add_optimizer trains it, and nn::gradients\\(loss, "
-                  "\\{w\\}\\) gives gradients as values")));
+                  "notes_test.cc:[0-9]+: backward\\(\\) has no effect: "
+                  "the graph has no optimizer and reads no gradient; "
+                  "add_optimizer trains it, and nn::gradients\\(loss, \\{w\\}\\) gives "
+                  "gradients as values")));
 
   Model trained;
   Call(trained, {kInput});
@@ -76,9 +77,11 @@ TEST_F(GraphNotes, F13AnInputInF64NamesDtypeAndConsequence) {
   model.config.enable_amp(true, {.dtype = DType::kBF16});
   Call(model, {Tensor::Full(DType::kF64, {2, 3}, 1), kInput});
   EXPECT_THAT(model.notes(),
-              ElementsAre("input 0 is f64[2,3]: 2 of 3 kernels compute in f64, on reference "
-                          "kernels, which are slow, and mixed precision leaves them alone; convert "
-                          "it to f32 (in Python x.astype(numpy.float32)) unless f64 is meant"));
+              ElementsAre("input 0 is f64[2,3]: 2 of 3 kernels compute in f64, "
+                          "on reference kernels, which are slow, "
+                          "and mixed precision leaves them alone; "
+                          "convert it to f32 (in Python x.astype(numpy.float32)) unless f64 "
+                          "is meant"));
 
   // Read as f32 at once, or no number that is computed with.
   Model cast_first(/*with_optimizer=*/false);
@@ -94,9 +97,10 @@ TEST_F(GraphNotes, EveryCallCompilesAnew) {
   EXPECT_THAT(graph.notes(), IsEmpty()) << "seven steps were dropped";
   for (int64_t n = 10; n <= 20; ++n) Call(graph, {Tensor::Zeros(DType::kF32, {n})});
   EXPECT_THAT(graph.notes(),
-              ElementsAre("8 calls compiled anew, each dropping one of the 2 compiled steps that "
-                          "are kept, now for (f32[10]); compiling costs as much as many steps: "
-                          "pad inputs to a few shapes, or raise config.cache_size"));
+              ElementsAre("8 calls compiled anew, each dropping one of the 2 compiled steps "
+                          "that are kept, now for (f32[10]); "
+                          "compiling costs as much as many steps: pad inputs to a few shapes, "
+                          "or raise config.cache_size"));
 
   // Each shape twice: half the calls find their step.
   FnGraph twice(graph.fn);
@@ -109,10 +113,10 @@ TEST_F(GraphNotes, AmpThatLowersNothing) {
   Model model;
   model.config.enable_amp(true, {.dtype = DType::kBF16, .deny = {"linear"}});
   Call(model, {kInput});
-  EXPECT_THAT(model.notes(),
-              ElementsAre(MatchesRegex("amp: no node runs in bf16, of [0-9] that compute with "
-                                       "floats; fc/linear: .*deny linear.*; amp_table\\(\\) has "
-                                       "the reason of each")));
+  EXPECT_THAT(model.notes(), ElementsAre(MatchesRegex("amp: no node runs in bf16, "
+                                                      "of [0-9] that compute with floats; "
+                                                      "fc/linear: .*deny linear.*; "
+                                                      "amp_table\\(\\) has the reason of each")));
   Model lowered;
   lowered.config.enable_amp(true, {.dtype = DType::kBF16, .trim = false});
   Call(lowered, {kInput});
@@ -154,11 +158,11 @@ TEST_F(GraphNotes, F20WidenedF16ThatTakesMoreMemorySaysSo) {
     EXPECT_EQ(notes[true].size(), 1u);
   } else {
     EXPECT_EQ(notes[true].size(), 2u);
-    EXPECT_THAT(notes[true],
-                ::testing::Contains(MatchesRegex(
-                    "amp: the step takes [0-9.]+ MiB of working memory, in f32 about [0-9.]+ MiB: "
-                    "[0-9]+ kernels compute in f32 here and hold f32 copies of their 16-bit "
-                    "operands; f32 is the better choice on this device")));
+    EXPECT_THAT(notes[true], ::testing::Contains(MatchesRegex(
+                                 "amp: the step takes [0-9.]+ MiB of working memory, "
+                                 "in f32 about [0-9.]+ MiB: [0-9]+ kernels compute in f32 here "
+                                 "and hold f32 copies of their 16-bit operands; "
+                                 "f32 is the better choice on this device")));
   }
 }
 

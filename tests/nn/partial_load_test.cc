@@ -72,8 +72,8 @@ TEST(PartialLoad, StrictSaysTheSameAndChangesNothing) {
   Model five(5, 1), two(2, 2);
   const StateDict before = *two.state_dict();
   EXPECT_EQ(Message(two.load_state_dict(*five.state_dict()).status()),
-            "load_state_dict: \"head.bias\" is f32[5], expected f32[2]; \"head.weight\" is "
-            "f32[5,4], expected f32[2,4]");
+            "load_state_dict: \"head.bias\" is f32[5], expected f32[2]; "
+            "\"head.weight\" is f32[5,4], expected f32[2,4]");
   const StateDict after = *two.state_dict();
   for (const auto& [name, value] : before) EXPECT_TRUE(BitEqual(after.at(name), value)) << name;
 }
@@ -254,8 +254,8 @@ TEST(Rename, TwoValuesUnderOneNameAreAnErrorThatNamesBoth) {
             .status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(Message(status),
-              "load_state_dict: \"backbone.bias\" and \"head.bias\" of the state both become "
-              "\"backbone.bias\", with different values");
+              "load_state_dict: \"backbone.bias\" and \"head.bias\" "
+              "of the state both become \"backbone.bias\", with different values");
   }
 }
 

@@ -79,8 +79,8 @@ TEST(EnableAmp, DeviceWithoutALowTypeSaysSo) {
   graph.config.enable_amp(true);
   Call(graph, {Input()});
   EXPECT_THAT(graph.notes(),
-              ElementsAre("amp: f32 throughout: the reference device is for checking, not for "
-                          "speed"));
+              ElementsAre("amp: f32 throughout: the reference device is for checking, "
+                          "not for speed"));
 }
 
 TEST(UserWishes, PatternsModulesAndScopes) {

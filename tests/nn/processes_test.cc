@@ -162,9 +162,10 @@ TEST(Fork, F02AGraphThatAnotherThreadWasCallingIsAnError) {
               const absl::Status status = CallStatus(graph, {F32({1}, {2})});
               if (!absl::IsFailedPrecondition(status)) return 1;
               return Message(status) ==
-                             "a call was under way in another thread at the time of fork(), which "
-                             "leaves that thread behind: the graph's state is half written; fork "
-                             "while no call is under way, or load a checkpoint into a new graph"
+                             "a call was under way in another thread at the time of fork(), "
+                             "which leaves that thread behind: the graph's state is half written; "
+                             "fork while no call is under way, "
+                             "or load a checkpoint into a new graph"
                          ? 0
                          : 2;
             }),

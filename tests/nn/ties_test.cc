@@ -257,8 +257,8 @@ TEST(Ties, BuildThatAssignsOtherParametersAtEveryCallIsAnError) {
   const absl::Status status = CallStatus(graph, {F32({1, 1}, {1})});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(status),
-            "graph @graph: build() assigns other parameters at every call; expected the same, or "
-            "none");
+            "graph @graph: build() assigns other parameters at every call; "
+            "expected the same, or none");
 }
 
 // To read the lists ties nothing.
@@ -321,8 +321,8 @@ TEST(TiedState, DifferentValuesAreAnErrorThatNamesBoth) {
   state["b.weight"] = F32({2, 2}, {1, 2, 3, 4});
   for (const bool strict : {true, false}) {
     EXPECT_EQ(Message(model.load_state_dict(state, strict).status()),
-              "load_state_dict: \"a.weight\" and \"b.weight\" are one tensor here, and differ in "
-              "the state");
+              "load_state_dict: \"a.weight\" and \"b.weight\" are one tensor here, "
+              "and differ in the state");
     EXPECT_TRUE(BitEqual(model.a.weight.value(), before));
   }
   // Equal bytes in two tensors, as they come from NumPy.
@@ -352,8 +352,8 @@ TEST(TiedState, SlotsAreFoundUnderAnyOfTheNames) {
   model.AddOptimizer();
   state["optimizer0.a.weight.exp_avg"] = F32({2, 2}, {9, 9, 9, 9});
   EXPECT_EQ(Message(model.load_state_dict(state).status()),
-            "load_state_dict: \"optimizer0.a.weight.exp_avg\" and "
-            "\"optimizer0.b.weight.exp_avg\" of the state both become "
+            "load_state_dict: \"optimizer0.a.weight.exp_avg\" "
+            "and \"optimizer0.b.weight.exp_avg\" of the state both become "
             "\"optimizer0.a.weight.exp_avg\", with different values");
 }
 

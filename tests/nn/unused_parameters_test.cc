@@ -97,8 +97,8 @@ TEST(UnusedParameters, ManyAreCounted) {
   Call(graph, {F32({1}, {1})});
   EXPECT_THAT(graph.notes(),
               ElementsAre("optimizer0: build() does not use \"p0\", \"p1\", \"p2\", \"p3\", "
-                          "\"p4\", \"p5\", \"p6\", \"p7\", \"p8\", \"p9\" and 2 more; they stay "
-                          "as they are"));
+                          "\"p4\", \"p5\", \"p6\", \"p7\", \"p8\", \"p9\" and 2 more; "
+                          "they stay as they are"));
 }
 
 TEST(UnusedParameters, SayNothingInEvaluation) {

@@ -30,8 +30,8 @@ TEST(MatmulInference, RefusesWhatDoesNotMultiply) {
   EXPECT_EQ(Infer("matmul", "f32[2,2,3] f32[4,3,5]"),
             "matmul: batch extents differ: f32[2,2,3] x f32[4,3,5]; expected equal extents or 1");
   EXPECT_EQ(Infer("matmul", "f64[2,3] f64[3,4]", {{"out", std::string("f32")}}),
-            "matmul: out \"f32\" for f64; expected \"\", or \"f32\" where the dtype is f32, f16 or "
-            "bf16");
+            "matmul: out \"f32\" for f64; "
+            "expected \"\", or \"f32\" where the dtype is f32, f16 or bf16");
   EXPECT_EQ(Infer("matmul", "i64[2,3] i64[3,4]"),
             "matmul: input 0 (a) is i64[2,3]; expected f64 f32 f16 bf16");
 }
@@ -78,8 +78,8 @@ TEST(Conv2dInference, Refuses) {
   EXPECT_EQ(Infer("conv2d", "f32[2,4,8,7] f32[4,4,3,3]", {{"groups", int64_t{0}}}),
             "conv2d: groups is 0 for 4 input and 4 output channels; expected a divisor of both");
   EXPECT_EQ(Infer("conv2d", "f32[2,3,4,4] f32[4,3,3,3]", {{"dilation", Ints{2, 1}}}),
-            "conv2d: the window of 5x3 does not fit the padded input of 4x4; expected a smaller "
-            "kernel or dilation");
+            "conv2d: the window of 5x3 does not fit the padded input of 4x4; "
+            "expected a smaller kernel or dilation");
   EXPECT_EQ(Infer("conv2d", "f32[2,3,4,4] f32[4,3,0,3]"),
             "conv2d: w is [4,3,0,3]; expected a kernel of 1x1 or more");
   EXPECT_EQ(Infer("conv2d", "f32[2,3,4,4] f32[4,3,3,3]", {{"stride", Ints{0, 1}}}),
@@ -114,8 +114,7 @@ TEST(Conv2dGradInference, Refuses) {
   EXPECT_EQ(Infer("conv2d_grad_input", "f32[2,4,3,3] f32[4,3,3,3]", {{"shape", Ints{2, 3}}}),
             "conv2d_grad_input: shape is [2,3]; expected 4 extents");
   EXPECT_EQ(Infer("conv2d_grad_weight", "f32[2,3,8,7] f32[2,4,3,3]", {{"shape", Ints{4, 2, 3, 3}}}),
-            "conv2d_grad_weight: w is [4,2,3,3] for x [2,3,8,7] in 1 groups; expected "
-            "[4,3,kh,kw]");
+            "conv2d_grad_weight: w is [4,2,3,3] for x [2,3,8,7] in 1 groups; expected [4,3,kh,kw]");
   EXPECT_EQ(
       Infer("conv2d_grad_weight", "f32[2,3,8,7] f32[2,4,3,3]", {{"shape", Ints{4, 3, -3, 3}}}),
       "conv2d_grad_weight: shape is [4,3,-3,3]; expected 4 extents");

@@ -38,8 +38,8 @@ TEST(BinaryInference, Broadcasts) {
 
 TEST(BinaryInference, Refuses) {
   EXPECT_EQ(Infer("add", "f32[2,3] f32[2]"),
-            "add: shapes [2,3] and [2] do not broadcast: 3 against 2 at axis -1; expected equal "
-            "extents or 1");
+            "add: shapes [2,3] and [2] do not broadcast: 3 against 2 at axis -1; "
+            "expected equal extents or 1");
   EXPECT_EQ(Infer("mul", "f32[2] f16[2]"),
             "mul: dtypes of f32[2] and f16[2] differ; expected one dtype");
   EXPECT_EQ(Infer("div", "i64[2] i64[2]"), "div: input 0 (a) is i64[2]; expected f64 f32 f16 bf16");
@@ -63,8 +63,8 @@ TEST(WhereInference, BroadcastsAllThree) {
   EXPECT_EQ(Infer("where", "f32[2] f32[2] f32[2]"),
             "where: input 0 (condition) is f32[2]; expected bool");
   EXPECT_EQ(Infer("where", "bool[2] f32[3] f32[3]"),
-            "where: shapes [2] and [3] do not broadcast: 2 against 3 at axis -1; expected equal "
-            "extents or 1");
+            "where: shapes [2] and [3] do not broadcast: 2 against 3 at axis -1; "
+            "expected equal extents or 1");
 }
 
 TEST(CastInference, TakesTheDType) {

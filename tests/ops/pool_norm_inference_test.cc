@@ -45,10 +45,9 @@ TEST(PoolInference, Refuses) {
             "max_pool2d: x is f32[3,7,6]; expected rank 4");
   EXPECT_EQ(Infer("max_pool2d", "f32[1,1,7,6]", Window(3, 2, 2)),
             "max_pool2d: padding is 2 for a window of 3; expected at most half of the window");
-  EXPECT_EQ(
-      Infer("avg_pool2d", "f32[1,1,7,6]", Window(7, 1)),
-      "avg_pool2d: the window of 7x7 does not fit the padded input of 7x6; expected a smaller "
-      "kernel or dilation");
+  EXPECT_EQ(Infer("avg_pool2d", "f32[1,1,7,6]", Window(7, 1)),
+            "avg_pool2d: the window of 7x7 does not fit the padded input of 7x6; "
+            "expected a smaller kernel or dilation");
   EXPECT_EQ(Infer("avg_pool2d", "f32[1,1,7,6]", {{"kernel", Ints{2, 2}}}),
             "avg_pool2d: attribute stride is absent; expected ints");
   EXPECT_EQ(Infer("avg_pool2d", "f32[1,1,7,6]", With(Window(2, 2), "kernel", Ints{2, 0})),
@@ -60,8 +59,8 @@ TEST(PoolGradInference, ChecksShapes) {
   EXPECT_EQ(Infer("max_pool2d_grad", "f32[1,2,3,3] u8[1,2,3,3]", attrs), "f32[1,2,7,6]");
   EXPECT_EQ(Infer("avg_pool2d_grad", "bf16[1,2,3,3]", attrs), "bf16[1,2,7,6]");
   EXPECT_EQ(Infer("max_pool2d_grad", "f32[1,2,3,3] i32[1,2,3,3]", attrs),
-            "max_pool2d_grad: index is i32[1,2,3,3]; expected u8[1,2,3,3] (type of max_pool2d's "
-            "index)");
+            "max_pool2d_grad: index is i32[1,2,3,3]; "
+            "expected u8[1,2,3,3] (type of max_pool2d's index)");
   EXPECT_EQ(
       Infer("avg_pool2d_grad", "f32[1,2,4,3]", attrs),
       "avg_pool2d_grad: dy is f32[1,2,4,3]; expected f32[1,2,3,3] (shape of the pooling's y)");
@@ -118,8 +117,7 @@ TEST(SoftmaxInference, ChecksTheAxis) {
   EXPECT_EQ(Infer("softmax", "f32[8,16]", {{"axis", int64_t{5}}}),
             "softmax: axis 5 out of range for f32[8,16]; expected -2..1");
   EXPECT_EQ(Infer("log_softmax", "f32[]"),
-            "log_softmax: axis -1 out of range for f32[]; expected "
-            "rank 1 or more");
+            "log_softmax: axis -1 out of range for f32[]; expected rank 1 or more");
   EXPECT_EQ(Infer("softmax_grad", "f32[2,3] f16[2,3]"),
             "softmax_grad: dy is f16[2,3]; expected f32[2,3] (type of y)");
 }

@@ -35,11 +35,11 @@ TEST(ReductionInference, Refuses) {
   EXPECT_EQ(Infer("argmax", "f32[]", Axis(0)),
             "argmax: axis 0 out of range for f32[]; expected no axis");
   EXPECT_EQ(Infer("sum", "f64[2]", {{"axes", Ints{}}, {"out", std::string("f32")}}),
-            "sum: out \"f32\" for f64; expected \"\", or \"f32\" where the dtype is f32, f16 or "
-            "bf16");
+            "sum: out \"f32\" for f64; "
+            "expected \"\", or \"f32\" where the dtype is f32, f16 or bf16");
   EXPECT_EQ(Infer("mean", "f16[2]", {{"axes", Ints{}}, {"out", std::string("bf16")}}),
-            "mean: out \"bf16\" for f16; expected \"\", or \"f32\" where the dtype is f32, f16 or "
-            "bf16");
+            "mean: out \"bf16\" for f16; "
+            "expected \"\", or \"f32\" where the dtype is f32, f16 or bf16");
   EXPECT_EQ(Infer("mean", "i64[2]", Axes({})),
             "mean: input 0 (x) is i64[2]; expected f64 f32 f16 bf16");
 }
@@ -47,14 +47,12 @@ TEST(ReductionInference, Refuses) {
 TEST(BroadcastInference, TakesTheShape) {
   EXPECT_EQ(Infer("broadcast_to", "f32[3,1]", ShapeIs({2, 3, 4})), "f32[2,3,4]");
   EXPECT_EQ(Infer("sum_to_shape", "f32[2,3,4]", ShapeIs({3, 1})), "f32[3,1]");
-  EXPECT_EQ(
-      Infer("broadcast_to", "f32[3]", ShapeIs({3, 2})),
-      "broadcast_to: f32[3] does not broadcast to [3,2]; expected extents equal or 1, aligned "
-      "at the last axis");
-  EXPECT_EQ(
-      Infer("sum_to_shape", "f32[3,2]", ShapeIs({3})),
-      "sum_to_shape: [3] does not broadcast to f32[3,2]; expected extents equal or 1, aligned "
-      "at the last axis");
+  EXPECT_EQ(Infer("broadcast_to", "f32[3]", ShapeIs({3, 2})),
+            "broadcast_to: f32[3] does not broadcast to [3,2]; "
+            "expected extents equal or 1, aligned at the last axis");
+  EXPECT_EQ(Infer("sum_to_shape", "f32[3,2]", ShapeIs({3})),
+            "sum_to_shape: [3] does not broadcast to f32[3,2]; "
+            "expected extents equal or 1, aligned at the last axis");
   EXPECT_EQ(Infer("broadcast_to", "f32[3]", ShapeIs({-1, 3})),
             "broadcast_to: shape [-1,3] has extent -1; expected 0 or more");
 }

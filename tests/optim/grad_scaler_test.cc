@@ -144,8 +144,8 @@ TEST(GradScaler, BadDictionariesChangeNothing) {
       load("scale", 0x1p-140),  // kept in f32, exactly
       "GradScaler: scale = 7.17465e-43; expected a finite f32 > 0 whose inverse is finite");
   ExpectInvalid(load("_growth_tracker", 1.5),
-                "GradScaler: state \"_growth_tracker\" = 1.5; expected a whole number from 0 to "
-                "2.14748e+09");
+                "GradScaler: state \"_growth_tracker\" = 1.5; "
+                "expected a whole number from 0 to 2.14748e+09");
   ExpectInvalid(load("halftone.color", 1),
                 "GradScaler: state has an unknown key \"halftone.color\"");
   GradScaler scaler;

@@ -44,8 +44,8 @@ TEST(AmpPolicy, FileErrorsNameTheLine) {
       {"deny a b\n", "line 1: \"b\" after the value; expected one entry a line"},
       {"trim yes\n", "line 1: trim is \"yes\"; expected true or false"},
       {"forbid a\n",
-       "line 1: \"forbid\" is unknown; expected dtype, allow, infer, clear, deny, low_outputs or "
-       "trim"}};
+       "line 1: \"forbid\" is unknown; "
+       "expected dtype, allow, infer, clear, deny, low_outputs or trim"}};
   for (const auto& [text, message] : cases) {
     absl::Status status = Policy::Parse(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -157,8 +157,8 @@ TEST(AmpPrecedence, F40EntriesThatMatchNothingAreNoted) {
   Policy policy;
   policy.deny = {"haed/*"};
   EXPECT_THAT(message(policy),
-              ::testing::AllOf(::testing::StartsWith("amp policy: deny \"haed/*\" matches no node "
-                                                     "and is no op; nearest: "),
+              ::testing::AllOf(::testing::StartsWith("amp policy: deny \"haed/*\" matches no "
+                                                     "node and is no op; nearest: "),
                                ::testing::HasSubstr("head/t")));
   policy.deny = {"sotfmax"};
   EXPECT_THAT(message(policy), ::testing::HasSubstr("softmax"));

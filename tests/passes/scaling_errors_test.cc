@@ -68,8 +68,8 @@ TEST(InsertOptimizers, Refuses) {
                 "optimizer0: parameter \"w\" is already changed by a commit; expected one writer");
   ExpectRefused(*pass,
                 WithOptimizer("",
-                              "%n1, %a1 = optimizer(%c) "
-                              "{name=\"o1\", rule=\"sgd\", params=[\"w\"], grad_params=[\"w\"]}"),
+                              "%n1, %a1 = optimizer(%c) {name=\"o1\", rule=\"sgd\", "
+                              "params=[\"w\"], grad_params=[\"w\"]}"),
                 "o1: parameter \"w\" is already changed by optimizer0; expected one writer");
   ExpectRefused(*pass, WithOptimizer("", "%n1, %a1 = optimizer() {rule=\"sgd\", params=[\"w\"]}"),
                 "optimizer \"optimizer0\" is declared twice; expected once");
@@ -84,10 +84,9 @@ TEST(InsertOptimizers, RefusesGroupsThatDisagree) {
   const std::string group = "%n1, %a1 = optimizer() {rule=\"sgd\", params=[\"w\"], group=1";
   const std::string again = "%n2, %a2 = optimizer() {rule=\"sgd\", params=[\"w\"], group=1}";
   EXPECT_TRUE(RunOn(*pass, WithOptimizer("", group + ", lr=7}")).ok());
-  ExpectRefused(
-      *pass, WithOptimizer("", group + ", clip_norm=7}"),
-      "optimizer \"optimizer0\": clip_norm of group 1 is not that of group 0; expected one "
-      "for the optimizer");
+  ExpectRefused(*pass, WithOptimizer("", group + ", clip_norm=7}"),
+                "optimizer \"optimizer0\": clip_norm of group 1 is not that of group 0; "
+                "expected one for the optimizer");
   ExpectRefused(*pass, WithOptimizer("", group + "}\n" + again),
                 "optimizer \"optimizer0\" is declared twice; expected once");
   const std::string other =
@@ -95,8 +94,7 @@ TEST(InsertOptimizers, RefusesGroupsThatDisagree) {
       "params=[\"v\"], grad_params=[\"v\"], clip_norm_of_all=2}";
   ExpectRefused(
       *pass, WithOptimizer(", clip_norm_of_all=1", other),
-      "optimizer \"o1\": clip_norm_of_all is 2, that of \"optimizer0\" is 1; expected one "
-      "for all");
+      "optimizer \"o1\": clip_norm_of_all is 2, that of \"optimizer0\" is 1; expected one for all");
 }
 
 TEST(ScalingPasses, LeaveAGraphWithoutMarkersAlone) {

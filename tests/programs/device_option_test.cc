@@ -70,8 +70,8 @@ class CudaModule : public ::testing::Test {
 TEST_F(CudaModule, ANamedFileThatIsNotThere) {
   const std::string path = dir_.Path("absent.so");
   EXPECT_EQ(ErrorWith(path), "cuda:1: cannot load the CUDA module: " + path +
-                                 ": cannot open shared object file: No such file or directory "
-                                 "(named by HALFTONE_CUDA_LIBRARY)");
+                                 ": cannot open shared object file: "
+                                 "No such file or directory (named by HALFTONE_CUDA_LIBRARY)");
 }
 
 TEST_F(CudaModule, ANamedFileThatIsNoLibrary) {
@@ -99,8 +99,8 @@ TEST(DeviceOption, WithoutCudaOneLineSaysSo) {
   const ScopedVariable hidden("HALFTONE_EMULATION_NO_DRIVER", "1");
   if (!kHasModule && !kEmulated) {
     EXPECT_EQ(OpenError("cuda"),
-              "cuda:0: CUDA is not installed: no libhalftone_cuda.so beside the program, on its "
-              "run path or among the system's libraries");
+              "cuda:0: CUDA is not installed: no libhalftone_cuda.so beside the program, "
+              "on its run path or among the system's libraries");
     return;
   }
   if (!kEmulated && HasDriver()) GTEST_SKIP() << "there is a driver";
@@ -118,8 +118,9 @@ TEST(DeviceOption, AModuleMovedAwayIsNotInstalled) {
       Start("tools/halftone_run", "--help >/dev/null; " + copy + " absent.txt --device=cuda");
   EXPECT_EQ(run.status, 2);
   EXPECT_TRUE(Has(run,
-                  "device cuda:0: CUDA is not installed: no libhalftone_cuda.so beside the "
-                  "program, on its run path or among the system's libraries"))
+                  "device cuda:0: CUDA is not installed: "
+                  "no libhalftone_cuda.so beside the program, "
+                  "on its run path or among the system's libraries"))
       << run.output;
 }
 

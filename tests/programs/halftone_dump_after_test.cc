@@ -106,9 +106,9 @@ TEST_F(HalftoneDumpAfter, LooksIntoTheOnlyFolderOfAFolder) {
   Write("dump/step_1/00_input.txt", Graph("other"));
   const Result two = Dump(dump);
   EXPECT_EQ(two.status, 1);
-  EXPECT_THAT(two.err,
-              HasSubstr(dump + ": no file such as 00_input.txt, as --dump or HALFTONE_DUMP write "
-                               "them; it has the folders step_0, step_1"));
+  EXPECT_THAT(two.err, HasSubstr(dump + ": no file such as 00_input.txt, "
+                                        "as --dump or HALFTONE_DUMP write them; "
+                                        "it has the folders step_0, step_1"));
   Write("none/readme", "");
   EXPECT_THAT(Dump(folder_.Path("none")).err, HasSubstr("write them; no folder in it either"));
 }
@@ -127,8 +127,8 @@ TEST_F(HalftoneDumpAfter, AFolderThatCannotBeListed) {
 TEST_F(HalftoneDumpAfter, UnknownPass) {
   const Result run = Dump(step_ + " --after=fuse");
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("--after: pass \"fuse\" is unknown; expected one of "
-                                 "fold-constants, simplify, "));
+  EXPECT_THAT(run.err, HasSubstr("--after: pass \"fuse\" is unknown; "
+                                 "expected one of fold-constants, simplify, "));
 }
 
 // A pass that fails: the op has no such attribute.

@@ -165,8 +165,8 @@ TEST_F(HalftoneOpt, RefusesWrongOptions) {
   EXPECT_EQ(refusal("--pipeline --passes=autodiff"),
             "halftone_opt: expected either --passes=a,b or --pipeline\n");
   EXPECT_THAT(refusal("--passes=autodiff,fly"),
-              StartsWith("halftone_opt: --passes: pass \"fly\" is unknown; expected one of "
-                         "fold-constants, simplify, "));
+              StartsWith("halftone_opt: --passes: pass \"fly\" is unknown; "
+                         "expected one of fold-constants, simplify, "));
   EXPECT_EQ(refusal("--passes=autodiff --passes=simplify"),
             "halftone_opt: --passes: given 2 times; expected one list, --passes=a,b\n");
   EXPECT_EQ(refusal("--pipeline --target=abacus"),

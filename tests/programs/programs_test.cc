@@ -56,9 +56,9 @@ TEST_F(HalftoneDump, SaysThatThereAreNoDecisions) {
   std::ofstream(path_) << "graph @g(%x: f32[2]) { %e = exp(%x) return %e }";
   const Result run = Start("tools/halftone_dump", path_ + " --amp");
   EXPECT_EQ(run.status, 1);
-  EXPECT_TRUE(Has(run, path_ +
-                           ": no mixed-precision decisions: the graph has neither an `amp` marker "
-                           "nor been through insert-amp-casts"))
+  EXPECT_TRUE(Has(run, path_ + ": no mixed-precision decisions: "
+                               "the graph has neither an `amp` marker nor been through "
+                               "insert-amp-casts"))
       << run.output;
 }
 

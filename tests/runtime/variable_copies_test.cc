@@ -56,8 +56,9 @@ TEST(VariableCopies, F02ADeviceStaysWithTheParentOfAFork) {
     const absl::Status status = c.variable.FetchToHost();
     _exit(absl::IsFailedPrecondition(status) &&
                   Message(status) ==
-                      "device cuda:0 was used before fork() and belongs to the parent; fork "
-                      "before its first use, or start a new program (multiprocessing: \"spawn\")"
+                      "device cuda:0 was used before fork() and belongs to the parent; "
+                      "fork before its first use, or start a new program "
+                      "(multiprocessing: \"spawn\")"
               ? 0
               : 1);
   }

@@ -18,8 +18,7 @@ enum class OpClass {
   // of one rounding, since 24 digits are at least twice 11 and two more. No tolerance.
   kExact,
   // exp, tanh, gelu, ...: approximations good to about 4 units of f32's last place; activations
-  // lose
-  // digits where they cancel (gelu far below 0), hence the part relative to the largest value.
+  // lose digits where they cancel (gelu far below 0), hence the part relative to the largest value.
   kFunction,
   // Sums in another order: the error grows with the square root of the number of terms (up to about
   // 10^4 in the tables) and is relative to the largest result.

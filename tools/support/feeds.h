@@ -17,8 +17,7 @@ class Feeds {
   //   arange        0, 1, 2, ... in row-major order
   //   arange:N      the same modulo N, for labels and ids
   //   normal:SEED   normally distributed, mean 0, deviation 1; of the framework's generator, so
-  //   equal
-  //                 everywhere
+  //                 equal everywhere
   // Errors: OptionError (no such form, an input given twice).
   static absl::StatusOr<Feeds> Parse(const std::vector<std::string>& items);
 

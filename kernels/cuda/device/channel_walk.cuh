@@ -1,9 +1,8 @@
 // One thread's part of a tensor with channels. Two forms:
-//
-// kColumns (inner 1): a block takes a tile of up to 32 packs of neighbouring channels and a chunk
-// of
-//   the lines; a thread goes down N channels.
-// Otherwise: a block takes a chunk of one channel; its threads stride over packs of N elements.
+//   kColumns (inner 1)  a block takes a tile of up to 32 packs of neighbouring channels and a chunk
+//                       of the lines; a thread goes down N channels
+//   otherwise           a block takes a chunk of one channel; its threads stride over packs of N
+//                       elements
 #pragma once
 
 #include "halftone/kernels/cuda/device/channel_cut.h"

@@ -7,8 +7,7 @@
 //  3. No reliance on lockstep: __syncwarp between shared accesses of a warp, and every thread of a
 //     block reaches each barrier.
 //  4. Parameters are trivially copyable and at most 4 KiB. No __device__ or __constant__ globals,
-//  no
-//     recursion, no inline PTX, no printf.
+//     no recursion, no inline PTX, no printf.
 #pragma once
 
 #include <cuda_bf16.h>
