@@ -122,6 +122,20 @@ struct GeluTanhF {
     return Gated(x, c, RootOfGate(c, Mul(c, c)));
   }
 };
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|): nothing overflows, and both terms keep their digits.
+struct SoftplusF {
+  // log(1 + t) for t in [0, 1]. What rounding u = 1 + t costs cancels in log(u) / (u - 1). Source:
+  // Goldberg, "What every computer scientist should know about floating-point arithmetic",
+  // theorem 4.
+  static HT_FUNCTOR_INLINE V LogOfOneAnd(V t) {
+    const V u = Add(Splat(1.0), t), kept = Sub(u, Splat(1.0));
+    return Select(Gt(kept, Splat(0.0)), Mul(LogV(u), Div(t, kept)), t);
+  }
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V rest = LogOfOneAnd(ExpV(Neg(Abs(x))));
+    return Add(Select(Gt(x, Splat(0.0)), x, Splat(0.0)), rest);
+  }
+};
 struct ExpF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return ExpV(x); }
 };
@@ -170,6 +184,13 @@ struct SiluGradF {
     const V c = Clamped(x, SiluF::kBound), h = ExpV(Mul(Splat(-0.5), Abs(c)));
     return Mul(dy, AroundZero(x, GatedSlope(x, h, c), -1.2784645427610738, 0.21781170571982,
                               0.14664879699694695, 0.018874814223782312, -0.015222655223188032));
+  }
+};
+// sigmoid(x), with its digits down to where it underflows.
+struct SoftplusGradF {
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    const V one = Splat(1.0), t = ExpV(Neg(Abs(x)));
+    return Mul(dy, Div(Select(Lt(x, Splat(0.0)), t, one), Add(one, t)));
   }
 };
 // Phi(x) + x phi(x).

@@ -41,7 +41,7 @@ void AddGradShapes(std::vector<OpCase>& cases, const std::string& op, double lo,
 }  // namespace
 
 void AddCases_activation(std::vector<OpCase>& cases) {
-  for (const char* op : {"relu", "sigmoid", "tanh", "silu"}) AddShapes(cases, op);
+  for (const char* op : {"relu", "sigmoid", "tanh", "silu", "softplus"}) AddShapes(cases, op);
   const ir::Attributes by_erf = {{"approximate", std::string("none")}};
   const ir::Attributes by_tanh = {{"approximate", std::string("tanh")}};
   AddShapes(cases, "gelu", by_erf);
@@ -52,6 +52,7 @@ void AddCases_activation(std::vector<OpCase>& cases) {
   AddGradShapes(cases, "sigmoid_grad", 0, 1);
   AddGradShapes(cases, "tanh_grad", -1, 1);
   AddGradShapes(cases, "silu_grad", -4, 4);
+  AddGradShapes(cases, "softplus_grad", -4, 4);
   AddGradShapes(cases, "gelu_grad", -4, 4, by_erf);
   AddGradShapes(cases, "gelu_grad", -4, 4, by_tanh, "_tanh");
 }
