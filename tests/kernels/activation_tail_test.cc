@@ -1,5 +1,5 @@
-// gelu, its tanh form, silu and their gradients where they are small, and at infinity. Right
-// values: the formulas in long double, written so that nothing cancels.
+// gelu, its tanh form, silu, softplus and their gradients where they are small, and at infinity.
+// Right values: the formulas in long double, written so that nothing cancels.
 #include <gtest/gtest.h>
 
 #include <cfloat>
@@ -128,6 +128,52 @@ TEST(ActivationTail, F12_LimitsAtInfinity) {
                       EXPECT_TRUE(std::isnan(out[0].at(4))) << what;
                     });
     }
+  }
+}
+
+// The slope of softplus has no zero; 0 is as good a point to look around.
+const Activation kSoftplus = {"softplus", "", [](Real x) { return std::log1p(std::exp(x)); },
+                              Sigmoid, 0};
+
+TEST(SoftplusTail, KeepsFiveDigitsDownToUnderflow) {
+  ExpectDigits(kSoftplus, false);
+  ExpectDigits(kSoftplus, true);
+}
+
+// e^-100 = 3.72e-44 is subnormal in f32: kept, within two of its units.
+TEST(SoftplusTail, FarOut) {
+  ForEachKernel(CaseOf(kSoftplus, false, {-100, -20, 0, 20, 100, 1e30}), DType::kF32,
+                [](const std::vector<Tensor>& out, const std::string& what) {
+                  EXPECT_NEAR(out[0].at(0), 3.7200759760208e-44, 2 * FLT_TRUE_MIN) << what;
+                  EXPECT_NEAR(out[0].at(1), 2.0611536203144e-9, 2e-14) << what;
+                  EXPECT_NEAR(out[0].at(2), 0.69314718055995, 2e-7) << what;
+                  EXPECT_EQ(out[0].at(3), 20) << what;
+                  EXPECT_EQ(out[0].at(4), 100) << what;
+                  EXPECT_EQ(out[0].at(5), static_cast<double>(1e30f)) << what;
+                });
+  // 20 + e^-20, of which PyTorch leaves the second term away.
+  ForEachKernel(CaseOf(kSoftplus, false, {20}), DType::kF64,
+                [](const std::vector<Tensor>& out, const std::string& what) {
+                  EXPECT_NEAR(out[0].at(0) - 20, 2.06115362e-9, 1e-14) << what;
+                });
+}
+
+TEST(SoftplusTail, LimitsAtInfinity) {
+  const double nan = std::nan("");
+  for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
+    ForEachKernel(CaseOf(kSoftplus, false, {-kInf, kInf, nan}), dtype,
+                  [](const std::vector<Tensor>& out, const std::string& what) {
+                    EXPECT_EQ(out[0].at(0), 0) << what;
+                    EXPECT_EQ(out[0].at(1), kInf) << what;
+                    EXPECT_TRUE(std::isnan(out[0].at(2))) << what;
+                  });
+    ForEachKernel(CaseOf(kSoftplus, true, {-kInf, 0, kInf, nan}), dtype,
+                  [](const std::vector<Tensor>& out, const std::string& what) {
+                    EXPECT_EQ(out[0].at(0), 0) << what;
+                    EXPECT_EQ(out[0].at(1), 0.5) << what;
+                    EXPECT_EQ(out[0].at(2), 1) << what;
+                    EXPECT_TRUE(std::isnan(out[0].at(3))) << what;
+                  });
   }
 }
 
