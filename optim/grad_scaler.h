@@ -97,9 +97,9 @@ class GradScaler {
 std::vector<ir::Variable> ScalerVariables(const std::string& name, double init_scale,
                                           int64_t hysteresis);
 
-// Thrown up by a call after too many skips in a row: "scaler0: 5 steps in a row were skipped; limit
-// 4; first non-finite gradient: fc1.weight". OK while `consecutive_skips` is within the limit (0:
-// no limit).
+// What a call returns once more than `limit` steps in a row were skipped. OK while
+// `consecutive_skips` is at most `limit`, or `limit` is 0: no limit. Error: FailedPrecondition
+// "scaler0: 5 steps in a row were skipped; limit 4; first non-finite gradient: fc1.weight".
 absl::Status CheckConsecutiveSkips(const std::string& name, int64_t consecutive_skips,
                                    int64_t limit, const std::string& first_bad_parameter);
 
