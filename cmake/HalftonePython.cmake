@@ -95,5 +95,20 @@ function(_halftone_python_target)
   _halftone_elementwise_stubs(HALFTONE_ELEMENTWISE HALFTONE_ACTIVATIONS)
   file(REMOVE ${package}/nn.pyi)  # where it once was a link, the source would be written
   configure_file(${CMAKE_SOURCE_DIR}/python_stub/halftone/nn.pyi.in ${package}/nn.pyi @ONLY)
-  set_property(GLOBAL PROPERTY HALFTONE_PYTHON_FILES ${files} ${package}/nn.pyi)
+  # The classes of optimizers in the stub follow from their descriptions.
+  add_executable(halftone_optimizer_stubs ${CMAKE_SOURCE_DIR}/python_stub/stubs/optimizers.cc)
+  target_link_libraries(halftone_optimizer_stubs PRIVATE halftone_ops)
+  set(optim_in ${CMAKE_SOURCE_DIR}/python_stub/halftone/optim.pyi.in)
+  if(IS_SYMLINK ${package}/optim.pyi)  # an older build's, through which the source would be written
+    file(REMOVE ${package}/optim.pyi)
+  endif()
+  add_custom_command(
+    OUTPUT ${package}/optim.pyi
+    COMMAND halftone_optimizer_stubs ${optim_in} > ${package}/optim.pyi.new
+    COMMAND ${CMAKE_COMMAND} -E rename ${package}/optim.pyi.new ${package}/optim.pyi
+    DEPENDS halftone_optimizer_stubs ${optim_in}
+    VERBATIM)
+  add_custom_target(halftone_python_stubs ALL DEPENDS ${package}/optim.pyi)
+  add_dependencies(halftone_python halftone_python_stubs)
+  set_property(GLOBAL PROPERTY HALFTONE_PYTHON_FILES ${files} ${package}/nn.pyi ${package}/optim.pyi)
 endfunction()

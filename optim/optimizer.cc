@@ -1,26 +1,27 @@
 #include "halftone/optim/optimizer.h"
 
-#include <cmath>
 #include <set>
 
-#include "halftone/core/dtype.h"
+#include "halftone/graph/ops/support/optimizers.h"
 
 namespace halftone::optim {
 namespace {
 
-constexpr char kFiniteNotNegative[] = "a number >= 0 that is finite in f32";
+using ops::HyperOwner;
 
-bool IsFinite(double x) { return std::abs(x) <= MaxFinite(DType::kF32); }
+constexpr ops::Range kClipNorm{ops::kNotNegative.holds,
+                               "a number >= 0 that is finite in f32 (0: off)", "", ""};
+// A positive number that f32 makes 0 would turn clipping off.
+constexpr ops::Range kClipValue{
+    [](double x) { return x == 0 || (x >= MinSubnormal(DType::kF32) && ops::IsFiniteInF32(x)); },
+    "0 (off) or a positive number that f32 can hold", "", ""};
 
-// What PyTorch calls the rule, for messages.
-const char* Title(const std::string& rule) {
-  return rule == "sgd" ? "SGD" : rule == "adam" ? "Adam" : "AdamW";
-}
-
-absl::Status CheckRange(const std::string& title, const char* option, double value, bool holds,
-                        const char* expected) {
-  if (holds) return absl::OkStatus();
-  return InvalidArgument(title, ": ", option, " = ", value, "; expected ", expected);
+// visit(info, update) for the optimizer of a rule.
+template <typename Visit>
+void WithRule(const std::string& rule, const Visit& visit) {
+  ops::ForEachOptimizer([&](const ops::OptimizerInfo& info, const auto& update) {
+    if (rule == info.rule) visit(info, update);
+  });
 }
 
 // A tied weight has several names, and a list made by names has it several times.
@@ -37,18 +38,20 @@ ParameterList Distinct(const ParameterList& parameters) {
 
 const char* Name(SkipPolicy policy) { return policy == SkipPolicy::kAny ? "any" : "own"; }
 
-void internal::SetAttr(ir::Attributes& attrs, const char* option, double value) {
-  attrs.Set(option, value);
+void internal::SetAttr(ir::Attributes& attrs, const char* const names[2], double value) {
+  attrs.Set(names[0], value);
 }
-void internal::SetAttr(ir::Attributes& attrs, const char* option, bool value) {
-  attrs.Set(option, value);
+void internal::SetAttr(ir::Attributes& attrs, const char* const names[2], bool value) {
+  attrs.Set(names[0], value);
 }
-void internal::SetAttr(ir::Attributes& attrs, const char*, const std::array<double, 2>& betas) {
-  attrs.Set("beta1", betas[0]);
-  attrs.Set("beta2", betas[1]);
+void internal::SetAttr(ir::Attributes& attrs, const char* const names[2],
+                       const std::array<double, 2>& values) {
+  attrs.Set(names[0], values[0]);
+  attrs.Set(names[1], values[1]);
 }
-void internal::SetAttr(ir::Attributes& attrs, const char*, const LRSchedule& schedule) {
-  attrs.Set("schedule", schedule.ToString());
+void internal::SetAttr(ir::Attributes& attrs, const char* const names[2],
+                       const LRSchedule& schedule) {
+  attrs.Set(names[0], schedule.ToString());
 }
 
 Optimizer::Optimizer(std::string rule, std::vector<ParameterGroup> groups, ir::Attributes hyper,
@@ -88,13 +91,13 @@ ir::Attributes Optimizer::hyper_parameters(size_t group) const {
 }
 
 absl::Status Optimizer::Validate() const {
-  const std::string title = Title(rule_);
+  std::string title;
+  WithRule(rule_, [&](const ops::OptimizerInfo& info, const auto&) { title = info.title; });
   if (groups_.empty()) {
     return InvalidArgument(title, ": no parameters; expected one or more");
   }
-  HT_RETURN_IF_ERROR(CheckRange(title, "clip_norm", step_.clip_norm,
-                                IsFinite(step_.clip_norm) && step_.clip_norm >= 0,
-                                "a number >= 0 that is finite in f32 (0: off)"));
+  HT_RETURN_IF_ERROR(
+      CheckHyper(HyperOwner::kOption, title, "clip_norm", step_.clip_norm, kClipNorm));
   for (size_t i = 0; i < groups_.size(); ++i) {
     HT_RETURN_IF_ERROR(
         ValidateGroup(groups_.size() == 1 ? title : Concat(title, ": group ", i), i));
@@ -104,32 +107,16 @@ absl::Status Optimizer::Validate() const {
 
 absl::Status Optimizer::ValidateGroup(const std::string& title, size_t group) const {
   const ir::Attributes hyper = hyper_parameters(group);
-  for (const char* option : {"lr", "momentum", "weight_decay", "eps"}) {
-    if (!hyper.Has(option)) continue;
-    const double x = hyper.GetFloat(option);
-    HT_RETURN_IF_ERROR(CheckRange(title, option, x, IsFinite(x) && x >= 0, kFiniteNotNegative));
+  for (const auto& [option, range] :
+       {std::pair{"lr", ops::kNotNegative}, {"clip_value", kClipValue}}) {
+    HT_RETURN_IF_ERROR(
+        CheckHyper(HyperOwner::kOption, title, option, hyper.GetFloat(option), range));
   }
-  const double clip_value = hyper.GetFloat("clip_value");
-  // A positive number that f32 makes 0 would turn clipping off.
-  HT_RETURN_IF_ERROR(CheckRange(
-      title, "clip_value", clip_value,
-      clip_value == 0 || (clip_value >= MinSubnormal(DType::kF32) && IsFinite(clip_value)),
-      "0 (off) or a positive number that f32 can hold"));
-  for (const char* option : {"beta1", "beta2"}) {
-    if (!hyper.Has(option)) continue;
-    const double x = hyper.GetFloat(option);
-    HT_RETURN_IF_ERROR(CheckRange(title, option, x, x >= 0 && x < 1, "0 <= beta < 1"));
-  }
-  if (rule_ == "sgd") {
-    const double dampening = hyper.GetFloat("dampening");
-    HT_RETURN_IF_ERROR(CheckRange(title, "dampening", dampening, IsFinite(dampening),
-                                  "a number that is finite in f32"));
-    if (hyper.GetBool("nesterov") && (hyper.GetFloat("momentum") == 0 || dampening != 0)) {
-      return InvalidArgument(
-          title, ": nesterov = true with momentum = ", hyper.GetFloat("momentum"),
-          ", dampening = ", dampening, "; expected momentum > 0 and dampening = 0");
-    }
-  }
+  absl::Status status;
+  WithRule(rule_, [&](const ops::OptimizerInfo&, const auto& update) {
+    status = CheckHypers(HyperOwner::kOption, title, ops::WithAttributes(update, hyper));
+  });
+  HT_RETURN_IF_ERROR(status);
   HT_RETURN_IF_ERROR(Annotate(LRSchedule::Parse(hyper.GetString("schedule")).status(),
                               Concat(title, ": lr_schedule: ")));
   const ParameterList& parameters = groups_[group].parameters;

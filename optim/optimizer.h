@@ -24,7 +24,7 @@ struct ParameterGroup {
 
 class Optimizer {
  public:
-  // "sgd", "adam", "adamw".
+  // The name of the description: "sgd", "adam", ...
   const std::string& rule() const { return rule_; }
   // One or more, unless nothing was given; see Validate.
   const std::vector<ParameterGroup>& groups() const { return groups_; }
@@ -64,21 +64,22 @@ class Optimizer {
 
 namespace internal {
 
-// An option as attributes of the marker; nothing for what a group does not set.
-void SetAttr(ir::Attributes& attrs, const char* option, double value);
-void SetAttr(ir::Attributes& attrs, const char* option, bool value);
-void SetAttr(ir::Attributes& attrs, const char* option, const std::array<double, 2>& betas);
-void SetAttr(ir::Attributes& attrs, const char* option, const LRSchedule& schedule);
+// A value as attributes of the marker; nothing for what a group does not set.
+void SetAttr(ir::Attributes& attrs, const char* const names[2], double value);
+void SetAttr(ir::Attributes& attrs, const char* const names[2], bool value);
+void SetAttr(ir::Attributes& attrs, const char* const names[2],
+             const std::array<double, 2>& values);
+void SetAttr(ir::Attributes& attrs, const char* const names[2], const LRSchedule& schedule);
 template <typename T>
-void SetAttr(ir::Attributes& attrs, const char* option, const std::optional<T>& value) {
-  if (value.has_value()) SetAttr(attrs, option, *value);
+void SetAttr(ir::Attributes& attrs, const char* const names[2], const std::optional<T>& value) {
+  if (value.has_value()) SetAttr(attrs, names, *value);
 }
 
 template <typename Options>
 ir::Attributes AttributesOf(const Options& options) {
   ir::Attributes attrs;
-  Options::Visit(options,
-                 [&](const char* option, const auto& value) { SetAttr(attrs, option, value); });
+  ForEachField(options,
+               [&](const auto& field) { SetAttr(attrs, field.attrs, options.*field.member); });
   return attrs;
 }
 
@@ -124,14 +125,11 @@ class OptimizerOf : public Optimizer {
   }
 };
 
-// Stochastic gradient descent. Source: torch.optim.SGD: buf = momentum * buf + (1 - dampening) * g
-// with buf = g in the first step; w -= lr * buf.
-using SGD = OptimizerOf<SGDOptions, SGDGroupOptions>;
+template <typename Options>
+using OptimizerWith = OptimizerOf<Options, typename Options::GroupOptions>;
 
-// Source: Kingma, Ba: "Adam", 2015, algorithm 1; order of operations as torch.optim.Adam.
-using Adam = OptimizerOf<AdamOptions, AdamGroupOptions>;
-
-// Source: Loshchilov, Hutter: "Decoupled Weight Decay Regularization", 2019, algorithm 2.
-using AdamW = OptimizerOf<AdamWOptions, AdamWGroupOptions>;
+// SGD, Adam, AdamW, ...: one for each description.
+#define HT_OPTIMIZER(Class, ...) using Class = OptimizerWith<Class##Options>;
+#include "halftone/graph/ops/support/optimizers.def"
 
 }  // namespace halftone::optim

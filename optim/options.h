@@ -1,16 +1,31 @@
-// The options of the optimizers. Each option is declared once, for the optimizer and for a
-// parameter group: an optimizer has a value with a default, a group has one or follows the
-// optimizer.
+// The options of the optimizers: SGDOptions, AdamOptions, ... made from the descriptions in
+// graph/ops/support/optimizers.def. An optimizer has a value with a default; in the options of a
+// parameter group (SGDGroupOptions, ...) each has one or follows the optimizer.
 //
-// Every struct lists in Visit what a group may set; markers and bindings are made from that list.
+// Order of the members, which designated initialisers follow: lr, those of the description, then
+//
+//   lr_schedule     constant by default
+//   clip_norm       The largest L2 norm of the unscaled gradients of all groups together; 0 does
+//                   not clip. Where the norm is not finite and nothing skips the step, the
+//                   gradients are applied as they are.
+//   clip_value      Each entry of a gradient, unscaled and clipped by norm, is brought into
+//                   -clip_value..clip_value; NaN stays. 0 does not clip.
+//   scaler          Name of the grad scaler; empty: the graph's, if it has one.
+//   skip            Whose non-finite gradients make it skip a step: SkipPolicy.
+//   skip_nonfinite  Also without grad scaler a step whose gradients are not all finite is skipped:
+//                   parameters, state and step count keep every bit.
+//
+// of which clip_norm, scaler, skip and skip_nonfinite are the whole optimizer's, not a group's.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
+#include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/optim/lr_schedule.h"
 
 namespace halftone::optim {
@@ -40,90 +55,89 @@ constexpr Option<scope, T> Default(T value) {
   return value;
 }
 
-// What all rules share. Each option struct repeats these after its own fields.
+// What all rules share, as it arrives in the optimizer.
 struct StepOptions {
-  LRSchedule lr_schedule;  // constant by default
-  double clip_norm = 0;    // see SGDOptionsOf
+  LRSchedule lr_schedule;
+  double clip_norm = 0;
   std::string scaler;
   SkipPolicy skip = SkipPolicy::kOwn;
   bool skip_nonfinite = false;
 };
 
-template <Scope scope>
-struct SGDOptionsOf {
-  static constexpr const char* kRule = "sgd";
-
-  Option<scope, double> lr = Default<scope>(1e-3);           // base learning rate, >= 0
-  Option<scope, double> momentum = Default<scope>(0.0);      // >= 0; 0 keeps no buffer
-  Option<scope, double> dampening = Default<scope>(0.0);     // gradient left out of the buffer
-  Option<scope, double> weight_decay = Default<scope>(0.0);  // L2: added to the gradient, >= 0
-  Option<scope, bool> nesterov = Default<scope>(false);      // needs momentum > 0, dampening == 0
-  Option<scope, LRSchedule> lr_schedule = {};                // constant by default
-  // The largest L2 norm of the unscaled gradients of all groups together; 0 does not clip. Where
-  // the norm is not finite and nothing skips the step, the gradients are applied as they are.
-  OptimizerOption<scope, double> clip_norm = {};
-  // Each entry of a gradient, unscaled and clipped by norm, is brought into
-  // -clip_value..clip_value; NaN stays. 0 does not clip.
-  Option<scope, double> clip_value = Default<scope>(0.0);
-  // Name of the grad scaler; empty: the graph's, if it has one.
-  OptimizerOption<scope, std::string> scaler = {};
-  OptimizerOption<scope, SkipPolicy> skip = {};
-  // Also without grad scaler a step whose gradients are not all finite is skipped: parameters,
-  // state and step count keep every bit.
-  OptimizerOption<scope, bool> skip_nonfinite = {};
-
-  template <typename Self, typename Function>
-  static void Visit(Self& self, Function visit) {
-    visit("lr", self.lr);
-    visit("momentum", self.momentum);
-    visit("dampening", self.dampening);
-    visit("weight_decay", self.weight_decay);
-    visit("nesterov", self.nesterov);
-    visit("lr_schedule", self.lr_schedule);
-    visit("clip_value", self.clip_value);
-  }
+// An option by name: the member, and the attribute of the marker that has its value (two for a
+// pair).
+template <typename Options, typename T>
+struct Field {
+  const char* name;
+  const char* attrs[2];
+  T Options::*member;
 };
-using SGDOptions = SGDOptionsOf<Scope::kOptimizer>;
-using SGDGroupOptions = SGDOptionsOf<Scope::kGroup>;
 
-// Adam, and AdamW where `decoupled`.
-template <Scope scope, bool decoupled>
-struct AdamOptionsOf {
-  static constexpr const char* kRule = decoupled ? "adamw" : "adam";
+// clang-format off
+#define HT_OPTIMIZER(Class, rule, Name, default_lr, doc)  \
+  template <Scope scope>                                  \
+  struct Class##OptionsOf {                               \
+    static constexpr const char* kRule = rule;            \
+    static constexpr const char* kTitle = #Class;         \
+    static constexpr const char* kDoc = doc;              \
+    using Update = ops::Name##Update;                     \
+    using GroupOptions = Class##OptionsOf<Scope::kGroup>; \
+    Option<scope, double> lr = Default<scope, double>(default_lr);
+#define HT_OPTION(name) \
+    Option<scope, decltype(Update::name)> name = Default<scope>(Update().name);
+#define HT_OPTION_DEFAULT(name, value) \
+    Option<scope, decltype(Update::name)> name = Default<scope, decltype(Update::name)>(value);
+#define HT_PAIR(name, first, second)            \
+    Option<scope, std::array<double, 2>> name = \
+        Default<scope>(std::array<double, 2>{Update().first, Update().second});
+#define HT_END_OPTIMIZER(Class)                                 \
+    Option<scope, LRSchedule> lr_schedule = {};                 \
+    OptimizerOption<scope, double> clip_norm = {};              \
+    Option<scope, double> clip_value = Default<scope>(0.0);     \
+    OptimizerOption<scope, std::string> scaler = {};            \
+    OptimizerOption<scope, SkipPolicy> skip = {};               \
+    OptimizerOption<scope, bool> skip_nonfinite = {};           \
+  };                                                            \
+  using Class##Options = Class##OptionsOf<Scope::kOptimizer>;   \
+  using Class##GroupOptions = Class##OptionsOf<Scope::kGroup>;
+#include "halftone/graph/ops/support/optimizers.def"
 
-  Option<scope, double> lr = Default<scope>(1e-3);
-  Option<scope, std::array<double, 2>> betas =
-      Default<scope>(std::array<double, 2>{0.9, 0.999});  // each in [0, 1)
-  Option<scope, double> eps = Default<scope>(1e-8);       // >= 0
-  // Adam: L2, added to the gradient. AdamW: w *= 1 - lr * weight_decay.
-  Option<scope, double> weight_decay = Default<scope>(decoupled ? 1e-2 : 0.0);
-  Option<scope, LRSchedule> lr_schedule = {};
-  OptimizerOption<scope, double> clip_norm = {};  // the rest as for SGD
-  Option<scope, double> clip_value = Default<scope>(0.0);
-  OptimizerOption<scope, std::string> scaler = {};
-  OptimizerOption<scope, SkipPolicy> skip = {};
-  OptimizerOption<scope, bool> skip_nonfinite = {};
+// OwnFields(options): the fields of an optimizer's own options, in order, as a tuple.
+#define HT_OPTIMIZER(Class, ...)                             \
+  template <Scope scope>                                     \
+  constexpr auto OwnFields(const Class##OptionsOf<scope>&) { \
+    using Options = Class##OptionsOf<scope>;                 \
+    return std::make_tuple(                                  \
+        Field<Options, Option<scope, double>>{"lr", {"lr"}, &Options::lr}
+#define HT_OPTION(name) \
+        , Field<Options, decltype(Options::name)>{#name, {#name}, &Options::name}
+#define HT_PAIR(name, first, second) \
+        , Field<Options, decltype(Options::name)>{#name, {#first, #second}, &Options::name}
+#define HT_END_OPTIMIZER(Class) ); }
+#include "halftone/graph/ops/support/optimizers.def"
+// clang-format on
 
-  template <typename Self, typename Function>
-  static void Visit(Self& self, Function visit) {
-    visit("lr", self.lr);
-    visit("betas", self.betas);
-    visit("eps", self.eps);
-    visit("weight_decay", self.weight_decay);
-    visit("lr_schedule", self.lr_schedule);
-    visit("clip_value", self.clip_value);
-  }
-};
-using AdamOptions = AdamOptionsOf<Scope::kOptimizer, false>;
-using AdamGroupOptions = AdamOptionsOf<Scope::kGroup, false>;
-using AdamWOptions = AdamOptionsOf<Scope::kOptimizer, true>;
-using AdamWGroupOptions = AdamOptionsOf<Scope::kGroup, true>;
+// Calls visit(field) for all that a group may set.
+template <typename Options, typename Visit>
+void ForEachField(const Options& options, const Visit& visit) {
+  std::apply([&visit](const auto&... field) { (visit(field), ...); }, OwnFields(options));
+  visit(Field<Options, decltype(Options::lr_schedule)>{
+      "lr_schedule", {"schedule"}, &Options::lr_schedule});
+  visit(Field<Options, decltype(Options::clip_value)>{
+      "clip_value", {"clip_value"}, &Options::clip_value});
+}
+
+// Calls visit(options) with the default options of every optimizer.
+template <typename Visit>
+void ForEachOptions(const Visit& visit) {
+#define HT_OPTIMIZER(Class, ...) visit(Class##Options());
+#include "halftone/graph/ops/support/optimizers.def"
+}
 
 // Instantiates the defaults: g++ 12 has an internal error where overload resolution is the first to
 // need them.
-static_assert(sizeof(SGDOptions{}) + sizeof(SGDGroupOptions{}) + sizeof(AdamOptions{}) +
-                  sizeof(AdamGroupOptions{}) + sizeof(AdamWOptions{}) +
-                  sizeof(AdamWGroupOptions{}) >
-              0);
+#define HT_OPTIMIZER(Class, ...) \
+  static_assert(sizeof(Class##Options{}) + sizeof(Class##GroupOptions{}) > 0);
+#include "halftone/graph/ops/support/optimizers.def"
 
 }  // namespace halftone::optim

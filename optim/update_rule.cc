@@ -1,43 +1,46 @@
 #include "halftone/optim/update_rule.h"
 
+#include <optional>
+
+#include "halftone/graph/ops/support/optimizers.h"
+
 namespace halftone::optim {
 namespace {
 
-// The attributes of `marker` named in `names`; an absent one keeps the update op's default.
-ir::Attributes Pick(const ir::Attributes& marker, const std::vector<std::string>& names) {
-  ir::Attributes picked;
-  for (const std::string& name : names) {
-    if (const ir::AttrValue* value = marker.Find(name)) picked.Set(name, *value);
+template <typename Update>
+UpdateRule RuleOf(const Update& update) {
+  UpdateRule rule;
+  rule.op = ops::kUpdateInfo<Update>.op;
+  ops::HypersOf<Update>::ForEach(update, [&rule](const ops::HyperInfo& info, const auto& value) {
+    rule.attrs.Set(info.name, value);
+  });
+  for (const ops::StateInfo& state : ops::StatesThere(update)) {
+    rule.slots.push_back({state.name, state.initial});
   }
-  return picked;
-}
-
-UpdateRule SGDRule(const ir::Attributes& marker) {
-  UpdateRule rule;
-  rule.op = "sgd_update";
-  rule.attrs = Pick(marker, {"momentum", "dampening", "weight_decay", "nesterov", "clip_value"});
-  if (marker.GetFloat("momentum") != 0) rule.slots = {"momentum_buffer"};
   return rule;
 }
 
-UpdateRule AdamRule(const ir::Attributes& marker, bool decoupled) {
-  UpdateRule rule;
-  rule.op = "adam_update";
-  rule.attrs = Pick(marker, {"beta1", "beta2", "eps", "weight_decay", "clip_value"});
-  rule.attrs.Set("decoupled", decoupled);
-  rule.slots = {"exp_avg", "exp_avg_sq"};
-  return rule;
+// "sgd, adam or adamw"
+std::string KnownRules() {
+  const std::vector<std::string> rules = ops::OptimizerRules();
+  std::string known;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    known += Concat(i == 0 ? "" : i + 1 == rules.size() ? " or " : ", ", rules[i]);
+  }
+  return known;
 }
 
 }  // namespace
 
 absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker) {
-  const std::string& rule = marker.GetString("rule");
-  if (rule == "sgd") return SGDRule(marker);
-  if (rule == "adam") return AdamRule(marker, false);
-  if (rule == "adamw") return AdamRule(marker, true);
-  return InvalidArgument("optimizer \"", marker.GetString("name"), "\": rule \"", rule,
-                         "\" is unknown; expected sgd, adam or adamw");
+  const std::string& name = marker.GetString("rule");
+  std::optional<UpdateRule> rule;
+  ops::ForEachOptimizer([&](const ops::OptimizerInfo& info, const auto& update) {
+    if (name == info.rule) rule = RuleOf(ops::WithAttributes(update, marker));
+  });
+  if (rule.has_value()) return *std::move(rule);
+  return InvalidArgument("optimizer \"", marker.GetString("name"), "\": rule \"", name,
+                         "\" is unknown; expected ", KnownRules());
 }
 
 std::string LearningRateVariable(const std::string& optimizer, size_t group) {

@@ -1,5 +1,5 @@
-// The rule table: which update op a rule uses and which state each parameter carries. Adding an
-// optimizer is an update op, a row here and an option struct.
+// Which update op a rule uses and which state each parameter carries, and the names of the
+// variables that hold it.
 #pragma once
 
 #include <string>
@@ -10,10 +10,16 @@
 
 namespace halftone::optim {
 
+// State that a parameter carries.
+struct StateSlot {
+  std::string name;    // "momentum_buffer"
+  double initial = 0;  // value of every element before the first step
+};
+
 struct UpdateRule {
-  std::string op;                  // "sgd_update"
-  std::vector<std::string> slots;  // state of a parameter, in input order: "momentum_buffer"
-  ir::Attributes attrs;            // of the update op
+  std::string op;                // "sgd_update"
+  std::vector<StateSlot> slots;  // in input order
+  ir::Attributes attrs;          // of the update op
 };
 
 // The rule of an `optimizer` marker. Errors: InvalidArgument for an unknown rule, listing the known

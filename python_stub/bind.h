@@ -23,7 +23,7 @@ void BindLayerFunctions(py::module_& nn);  // activations, products, convolution
 void BindModules(py::module_& nn);         // Module, ModuleScope
 void BindContainers(py::module_& nn);      // Sequential, ModuleList, ModuleDict
 void BindLayers(py::module_& nn);          // Linear, Conv2d, ...
-void BindOptimizers(py::module_& optim);   // SGD, Adam, AdamW, schedules
+void BindOptimizers(py::module_& optim);   // optimizers, schedules
 void BindAmp(py::module_& amp);            // Policy, GradScaler
 void BindHandles(py::module_& nn);         // what add_optimizer and set_grad_scaler give
 void BindConfig(py::module_& nn);          // GraphConfig

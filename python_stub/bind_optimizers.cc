@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/optim/grad_scaler.h"
@@ -62,14 +63,16 @@ template <typename Group>
 Group ToGroup(const py::dict& dict, size_t index) {
   Group group;
   std::set<std::string> known = {"params"};
-  decltype(group.options)::Visit(group.options, [&](const char* name, auto& option) {
-    known.insert(name);
-    if (!dict.contains(name)) return;
+  optim::ForEachField(group.options, [&](const auto& field) {
+    known.insert(field.name);
+    if (!dict.contains(field.name)) return;
+    auto& option = group.options.*field.member;
     using Value = typename std::decay_t<decltype(option)>::value_type;
     try {
-      option = py::cast<Value>(dict[name]);
+      option = py::cast<Value>(dict[field.name]);
     } catch (const py::cast_error&) {
-      RaiseTypeError(Concat("group ", index, ": ", name, ": got ", TypeName(dict[name])));
+      RaiseTypeError(
+          Concat("group ", index, ": ", field.name, ": got ", TypeName(dict[field.name])));
     }
   });
   for (const auto& [key, value] : dict) {
@@ -110,27 +113,36 @@ O Make(const py::iterable& params, const typename O::Options& options) {
   return Valid(O(groups, options));
 }
 
-template <typename O>
-auto AdamFactory() {
-  return [](const py::iterable& params, double lr, std::array<double, 2> betas, double eps,
-            double weight_decay, const optim::LRSchedule& lr_schedule, double clip_norm,
-            double clip_value, const std::string& scaler, const std::string& skip,
-            bool skip_nonfinite) {
-    return Make<O>(params, {lr, betas, eps, weight_decay, lr_schedule, clip_norm, clip_value,
-                            scaler, ToSkip(skip), skip_nonfinite});
+// A class of Python: its own options by position too, those of every optimizer by keyword.
+template <typename O, typename... T>
+void BindOptimizer(py::module_& m,
+                   const std::tuple<optim::Field<typename O::Options, T>...>& fields) {
+  using Options = typename O::Options;
+  const Options defaults;
+  const auto make = [fields](const py::iterable& params, const T&... own,
+                             const optim::LRSchedule& lr_schedule, double clip_norm,
+                             double clip_value, const std::string& scaler, const std::string& skip,
+                             bool skip_nonfinite) {
+    Options options;
+    std::apply([&](const auto&... field) { ((options.*field.member = own), ...); }, fields);
+    options.lr_schedule = lr_schedule;
+    options.clip_norm = clip_norm;
+    options.clip_value = clip_value;
+    options.scaler = scaler;
+    options.skip = ToSkip(skip);
+    options.skip_nonfinite = skip_nonfinite;
+    return Make<O>(params, options);
   };
-}
-
-template <typename O>
-void BindAdam(py::module_& m, const char* name) {
-  const typename O::Options defaults;
-  py::class_<O, optim::Optimizer>(m, name, py::is_final())
-      .def(py::init(AdamFactory<O>()), py::arg("params"), py::arg("lr") = defaults.lr,
-           py::arg("betas") = defaults.betas, py::arg("eps") = defaults.eps,
-           py::arg("weight_decay") = defaults.weight_decay, py::kw_only(),
-           py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
-           py::arg("clip_value") = 0.0, py::arg("scaler") = "", py::arg("skip") = "own",
-           py::arg("skip_nonfinite") = false);
+  std::apply(
+      [&](const auto&... field) {
+        py::class_<O, optim::Optimizer>(m, Options::kTitle, py::is_final(), Options::kDoc)
+            .def(py::init(make), py::arg("params"),
+                 (py::arg(field.name) = defaults.*field.member)..., py::kw_only(),
+                 py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
+                 py::arg("clip_value") = 0.0, py::arg("scaler") = "", py::arg("skip") = "own",
+                 py::arg("skip_nonfinite") = false);
+      },
+      fields);
 }
 
 void BindScaler(py::module_& m) {
@@ -166,24 +178,9 @@ void BindOptimizers(py::module_& m) {
   py::class_<optim::Optimizer>(m, "Optimizer")
       .def_property_readonly("rule", &optim::Optimizer::rule)
       .def_property_readonly("lr", [](const optim::Optimizer& o) { return o.lr(); });
-  const optim::SGDOptions defaults;
-  py::class_<optim::SGD, optim::Optimizer>(m, "SGD", py::is_final())
-      .def(py::init([](const py::iterable& params, double lr, double momentum, double dampening,
-                       double weight_decay, bool nesterov, const optim::LRSchedule& lr_schedule,
-                       double clip_norm, double clip_value, const std::string& scaler,
-                       const std::string& skip, bool skip_nonfinite) {
-             return Make<optim::SGD>(
-                 params, {lr, momentum, dampening, weight_decay, nesterov, lr_schedule, clip_norm,
-                          clip_value, scaler, ToSkip(skip), skip_nonfinite});
-           }),
-           py::arg("params"), py::arg("lr") = defaults.lr, py::arg("momentum") = defaults.momentum,
-           py::arg("dampening") = defaults.dampening,
-           py::arg("weight_decay") = defaults.weight_decay, py::arg("nesterov") = defaults.nesterov,
-           py::kw_only(), py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
-           py::arg("clip_value") = 0.0, py::arg("scaler") = "", py::arg("skip") = "own",
-           py::arg("skip_nonfinite") = false);
-  BindAdam<optim::Adam>(m, "Adam");
-  BindAdam<optim::AdamW>(m, "AdamW");
+  optim::ForEachOptions([&m](const auto& options) {
+    BindOptimizer<optim::OptimizerWith<std::decay_t<decltype(options)>>>(m, OwnFields(options));
+  });
 }
 
 void BindAmp(py::module_& m) {

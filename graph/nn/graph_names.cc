@@ -146,7 +146,10 @@ ir::Attributes OptimizerEntry::ToMarker(size_t group) const {
 
 std::vector<std::string> Graph::Impl::SlotsOf(const OptimizerEntry& entry, size_t group) {
   const auto rule = optim::RuleOfMarker(entry.ToMarker(group));
-  return rule.ok() ? rule->slots : std::vector<std::string>();
+  std::vector<std::string> names;
+  if (!rule.ok()) return names;
+  for (const optim::StateSlot& slot : rule->slots) names.push_back(slot.name);
+  return names;
 }
 
 absl::StatusOr<bool> Graph::Impl::UpdateNames() {

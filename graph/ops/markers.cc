@@ -1,9 +1,10 @@
 // Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
 // autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
 // insert-amp-casts. Each is removed by its pass; none has a kernel.
-#include <cmath>
+#include <algorithm>
 
 #include "halftone/graph/ops/support/nn.h"
+#include "halftone/graph/ops/support/optimizers.h"
 
 namespace halftone::ops {
 namespace {
@@ -59,7 +60,7 @@ Types InferGradientMarker(const InferContext& ctx) {
 Types InferOptimizer(const InferContext& ctx) {
   const ir::Attributes& a = ctx.attrs;
   HT_RETURN_IF_ERROR(CheckNamed(ctx));
-  HT_RETURN_IF_ERROR(CheckChoice(ctx, "rule", {"sgd", "adam", "adamw"}));
+  HT_RETURN_IF_ERROR(CheckChoice(ctx, "rule", OptimizerRules()));
   HT_RETURN_IF_ERROR(CheckChoice(ctx, "skip", {"own", "any"}));
   if (a.Get<std::vector<std::string>>("params").empty()) {
     return InvalidArgument(ctx.op, ": params is []; expected one parameter or more");
@@ -74,25 +75,18 @@ Types InferOptimizer(const InferContext& ctx) {
     return InvalidArgument(ctx.op, ": got ", scalers, " names in grad_scalers for ", gradients,
                            " gradients; expected as many, or none");
   }
-  for (const char* name :
-       {"lr", "momentum", "weight_decay", "eps", "clip_norm", "clip_value", "clip_norm_of_all"}) {
-    const double x = a.GetFloat(name);
-    HT_RETURN_IF_ERROR(CheckFloat(ctx, name, x >= 0 && x <= MaxFinite(DType::kF32),
-                                  "0 or more and finite in f32"));
+  for (const char* name : {"lr", "clip_norm", "clip_value", "clip_norm_of_all"}) {
+    HT_RETURN_IF_ERROR(
+        CheckHyper(HyperOwner::kMarker, ctx.op, name, a.GetFloat(name), kNotNegative));
   }
-  HT_RETURN_IF_ERROR(CheckFloat(ctx, "dampening",
-                                std::abs(a.GetFloat("dampening")) <= MaxFinite(DType::kF32),
-                                "a number that is finite in f32"));
   HT_RETURN_IF_ERROR(CheckIntAtLeast(ctx, "group", 0));
-  for (const char* name : {"beta1", "beta2"}) {
-    const double beta = a.GetFloat(name);
-    HT_RETURN_IF_ERROR(CheckFloat(ctx, name, beta >= 0 && beta < 1, "0 or more and below 1"));
-  }
-  if (a.GetBool("nesterov") && (a.GetFloat("momentum") <= 0 || a.GetFloat("dampening") != 0)) {
-    return InvalidArgument(ctx.op, ": nesterov with momentum ", a.GetFloat("momentum"),
-                           " and dampening ", a.GetFloat("dampening"),
-                           "; expected momentum above 0 and dampening 0");
-  }
+  absl::Status status;
+  ForEachUpdate([&](const auto& defaults) {
+    if (status.ok()) {
+      status = CheckHypers(HyperOwner::kMarker, ctx.op, WithAttributes(defaults, a));
+    }
+  });
+  HT_RETURN_IF_ERROR(status);
   return std::vector<ir::ValueType>{{DType::kF32, Shape{}}, {DType::kBool, Shape{}}};
 }
 
@@ -176,6 +170,36 @@ void RegisterDifferentiationMarkers(ir::OpRegistry& registry) {
   AddOp(registry, std::move(seed));
 }
 
+// "\"sgd\", \"adam\" or \"adamw\"".
+std::string RulesDoc() {
+  const std::vector<std::string> rules = OptimizerRules();
+  std::string doc;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    doc += Concat(i == 0 ? "" : i + 1 == rules.size() ? " or " : ", ", "\"", rules[i], "\"");
+  }
+  return doc;
+}
+
+// The hyper-parameters of all rules, each with the default of the first update that has it and with
+// the rules that have it as its description.
+std::vector<ir::AttrSpec> HyperAttrs() {
+  std::vector<ir::AttrSpec> attrs;
+  ForEachOptimizer([&attrs]<typename Update>(const OptimizerInfo& optimizer, const Update&) {
+    const Update defaults;
+    HypersOf<Update>::ForEach(defaults, [&](const HyperInfo& info, const auto& value) {
+      if (!info.is_option) return;
+      const auto known = std::find_if(attrs.begin(), attrs.end(),
+                                      [&info](const auto& attr) { return attr.name == info.name; });
+      if (known == attrs.end()) {
+        attrs.push_back(Optional(info.name, value, optimizer.rule));
+      } else {
+        known->doc += Concat(", ", optimizer.rule);
+      }
+    });
+  });
+  return attrs;
+}
+
 void RegisterOptimizerMarker(ir::OpRegistry& registry) {
   ir::OpRecord r = MarkerRecord("optimizer",
                                 "Asks for one update of the named parameters a step. Autodiff "
@@ -190,20 +214,13 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
   r.attrs = {
       StringAttr("name", "optimizer0", "prefix of its state variables"),
       Optional("group", int64_t{0}, "which parameter group of the optimizer this is"),
-      Required("rule", ir::AttrType::kString, "\"sgd\", \"adam\" or \"adamw\""),
+      Required("rule", ir::AttrType::kString, RulesDoc()),
       Required("params", ir::AttrType::kStrings, "names of parameter variables"),
       Optional("grad_params", std::vector<std::string>{}, "parameter of each input"),
       Optional("grad_scalers", std::vector<std::string>{},
                "scaler of each input, where one is not the optimizer's; a parameter has an input "
                "for each scaler then"),
       Optional("lr", 1e-3, "base learning rate, initial value of <name>.lr"),
-      Optional("momentum", 0.0, "sgd"),
-      Optional("dampening", 0.0, "sgd"),
-      Optional("weight_decay", 0.0, "L2 penalty; decoupled for adamw"),
-      Optional("nesterov", false, "sgd"),
-      Optional("beta1", 0.9, "adam, adamw"),
-      Optional("beta2", 0.999, "adam, adamw"),
-      Optional("eps", 1e-8, "adam, adamw"),
       StringAttr("schedule", "", "product of step(n,f) cosine(n,f) warmup(n); empty: constant"),
       StringAttr("scaler", "", "name of the scaler marker; empty: none"),
       StringAttr("skip", "own",
@@ -214,6 +231,7 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
       Optional("clip_norm", 0.0, "largest norm over all groups; 0: no clipping"),
       Optional("clip_norm_of_all", 0.0, "largest norm over all optimizers that have this"),
       Optional("clip_value", 0.0, "largest magnitude of an entry of a gradient; 0: no clipping")};
+  for (ir::AttrSpec& attr : HyperAttrs()) r.attrs.push_back(std::move(attr));
   r.infer = InferOptimizer;
   r.has_side_effect = true;
   AddOp(registry, std::move(r));

@@ -242,9 +242,9 @@ class Lowering {
                                 apply_,
                                 step};
     std::vector<std::string> committed = {param};
-    for (const std::string& slot : update.rule.slots) {
-      committed.push_back(optim::SlotVariable(optimizer, param, slot));
-      inputs.push_back(b_.Var(StateVariable(committed.back(), parameter.type, 0)));
+    for (const optim::StateSlot& slot : update.rule.slots) {
+      committed.push_back(optim::SlotVariable(optimizer, param, slot.name));
+      inputs.push_back(b_.Var(StateVariable(committed.back(), parameter.type, slot.initial)));
     }
     b_.NameNext(param + "_next");
     std::vector<Expr> outputs = b_.Make(update.rule.op, inputs, update.rule.attrs);

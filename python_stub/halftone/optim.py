@@ -1,22 +1,6 @@
 """Optimizers and learning-rate schedules."""
-from halftone._halftone.optim import (
-    SGD,
-    Adam,
-    AdamW,
-    CosineLR,
-    LinearWarmup,
-    LRSchedule,
-    Optimizer,
-    StepLR,
-)
+from halftone._halftone import optim as _optim
 
-__all__ = [
-    "SGD",
-    "Adam",
-    "AdamW",
-    "CosineLR",
-    "LRSchedule",
-    "LinearWarmup",
-    "Optimizer",
-    "StepLR",
-]
+# All that the module offers: a class for every optimizer that C++ describes.
+__all__ = sorted(name for name in vars(_optim) if not name.startswith("_"))
+globals().update({name: getattr(_optim, name) for name in __all__})

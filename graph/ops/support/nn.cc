@@ -56,10 +56,10 @@ absl::Status CheckInts(const InferContext& ctx, const char* attr, size_t size, i
 }
 
 absl::Status CheckChoice(const InferContext& ctx, const char* attr,
-                         std::initializer_list<const char*> choices) {
+                         const std::vector<std::string>& choices) {
   const std::string& value = ctx.attrs.GetString(attr);
   std::string expected;
-  for (const char* choice : choices) {
+  for (const std::string& choice : choices) {
     if (value == choice) return absl::OkStatus();
     expected += Concat(expected.empty() ? "" : ", ", "\"", choice, "\"");
   }

@@ -2,7 +2,6 @@
 // and costs.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -30,7 +29,7 @@ absl::Status CheckBias(const ir::InferContext& ctx, int port, DType x, int64_t c
 absl::Status CheckInts(const ir::InferContext& ctx, const char* attr, size_t size, int64_t min,
                        int64_t max = kMaxElements);
 absl::Status CheckChoice(const ir::InferContext& ctx, const char* attr,
-                         std::initializer_list<const char*> choices);
+                         const std::vector<std::string>& choices);
 // `holds` says whether the attribute's value is acceptable; `expected` words the rule.
 absl::Status CheckFloat(const ir::InferContext& ctx, const char* attr, bool holds,
                         const char* expected);
