@@ -1,17 +1,21 @@
 // Optimizer updates and gradient statistics: one pass over each tensor, f32 storage. A cleared
-// `apply` flag copies every input to its output bit for bit. Formulas and order of operations:
-// PyTorch's single-tensor SGD and Adam (the op records give the pages).
+// `apply` flag copies every input to its output bit for bit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_optimizer.cc"
 #include "halftone/kernels/cpu/simd/targets.h"
 // Highway reads the macro that the line above defines.
 #include <hwy/foreach_target.h>
 // The rest is included once per target.
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "halftone/core/threads.h"
-#include "halftone/kernels/cpu/ops/optimizer_steps.h"
+#include "halftone/graph/ops/support/optimizers.h"
+#include "halftone/kernels/cpu/ops/optimizer_operands.h"
+#include "halftone/kernels/cpu/simd/math-inl.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 
@@ -19,54 +23,35 @@ HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
-using V = F32Vec;
-HWY_INLINE V SetF(float c) { return hn::Set(F32Tag(), c); }
+#define HT_FUNCTOR_INLINE HWY_INLINE
+#include "halftone/kernels/optimizer_formulas-inl.h"
+#undef HT_FUNCTOR_INLINE
 
-// The gradient unscaled and clipped; NaN passes.
-template <typename Step>
-HWY_INLINE V TrueGradient(const Step& s, V scaled) {
-  V g = hn::Mul(hn::Mul(scaled, SetF(s.inv_scale)), SetF(s.clip));
-  if (s.clip_value > 0) {
-    const V largest = SetF(s.clip_value), smallest = SetF(-s.clip_value);
-    g = hn::IfThenElse(hn::Gt(g, largest), largest, g);
-    g = hn::IfThenElse(hn::Lt(g, smallest), smallest, g);
+template <unsigned kSet, typename Update, size_t... kState>
+void UpdateRange(const Update& hyper, const UpdateOperands& o, int64_t n,
+                 std::index_sequence<kState...>) {
+  const TrueGradient gradient{o.inv_scale, o.clip, static_cast<float>(hyper.clip_value)};
+  const auto formula = Formula<Update>::Of(hyper, o.lr, o.step);
+  ForRow(n, [&](auto load, auto store) {
+    const V zero = hn::Zero(F32Tag());
+    V states[] = {(ops::kHasState<kSet, kState> ? load(o.state[kState]) : zero)..., zero};
+    store(formula.template operator()<kSet>(load(o.param), gradient(load(o.grad)), states),
+          o.new_param);
+    ((ops::kHasState<kSet, kState> ? store(states[kState], o.new_state[kState]) : void()), ...);
+  });
+}
+
+// `set`: the states that there are.
+#define HT_UPDATE(Name, ...)                                                              \
+  void Name##Range(const ops::Name##Update& hyper, unsigned set, const UpdateOperands& o, \
+                   int64_t n) {                                                           \
+    using Update = ops::Name##Update;                                                     \
+    ops::WithStates<Update>(set, [&](auto constant) {                                     \
+      UpdateRange<decltype(constant)::value>(                                             \
+          hyper, o, n, std::make_index_sequence<ops::StatesOf<Update>::kCount>());        \
+    });                                                                                   \
   }
-  return g;
-}
-
-void SgdRange(const SgdStep& s, const SgdArrays& a, int64_t n) {
-  ForRow(n, [&](auto load, auto store) {
-    V g = TrueGradient(s, load(a.grad));
-    const V p = load(a.param);
-    if (s.weight_decay != 0) g = hn::Add(g, hn::Mul(SetF(s.weight_decay), p));
-    if (a.buffer != nullptr) {
-      const V old = load(a.buffer);
-      const V buf = s.first ? g
-                            : hn::Add(hn::Mul(SetF(s.momentum), old),
-                                      hn::Mul(SetF(s.one_minus_dampening), g));
-      store(buf, a.buffer_out);
-      g = s.nesterov ? hn::Add(g, hn::Mul(SetF(s.momentum), buf)) : buf;
-    }
-    store(hn::Sub(p, hn::Mul(SetF(s.lr), g)), a.param_out);
-  });
-}
-
-void AdamRange(const AdamStep& s, const AdamArrays& a, int64_t n) {
-  ForRow(n, [&](auto load, auto store) {
-    V g = TrueGradient(s, load(a.grad));
-    V p = load(a.param);
-    if (s.weight_decay != 0) g = hn::Add(g, hn::Mul(SetF(s.weight_decay), p));
-    if (s.decay != 1) p = hn::Mul(p, SetF(s.decay));
-    const V m0 = load(a.exp_avg), v0 = load(a.exp_avg_sq);
-    const V m = hn::Add(m0, hn::Mul(SetF(s.one_minus_beta1), hn::Sub(g, m0)));
-    const V v =
-        hn::Add(hn::Mul(v0, SetF(s.beta2)), hn::Mul(SetF(s.one_minus_beta2), hn::Mul(g, g)));
-    store(m, a.exp_avg_out);
-    store(v, a.exp_avg_sq_out);
-    const V denominator = hn::Add(hn::Div(hn::Sqrt(v), SetF(s.bias_correction2_sqrt)), SetF(s.eps));
-    store(hn::Sub(p, hn::Mul(SetF(s.step_size), hn::Div(m, denominator))), a.param_out);
-  });
-}
+#include "halftone/graph/ops/support/optimizers.def"
 
 // Sum of squares of g * inv_scale in f64; clears *finite on inf or NaN.
 #if HWY_TARGET == HWY_SCALAR
@@ -86,7 +71,7 @@ double StatsRange(const float* g, float inv_scale, int64_t n, bool* finite) {
   auto sum_lo = hn::Zero(dd), sum_hi = hn::Zero(dd);
   bool all_finite = true;
   ForRow(n, [&](auto load, auto) {
-    const V v = hn::Mul(load(g), SetF(inv_scale));
+    const V v = hn::Mul(load(g), Splat(inv_scale));
     all_finite = all_finite && hn::AllTrue(F32Tag(), hn::IsFinite(v));
     const auto lo = hn::PromoteTo(dd, hn::LowerHalf(dh, v));
     const auto hi = hn::PromoteTo(dd, hn::UpperHalf(dh, v));
@@ -106,118 +91,66 @@ HWY_AFTER_NAMESPACE();
 namespace halftone::kernels {
 namespace {
 
-HWY_EXPORT(SgdRange);
-HWY_EXPORT(AdamRange);
 HWY_EXPORT(StatsRange);
+#define HT_UPDATE(Name, ...) \
+  HWY_EXPORT(Name##Range);   \
+  auto RangeOf(const ops::Name##Update&) { return HWY_DYNAMIC_DISPATCH(Name##Range); }
+#include "halftone/graph/ops/support/optimizers.def"
+
+using ops::UpdatePort;
 
 float ScalarF32(const KernelArgs& args, int port) {
   return *static_cast<const float*>(args.inputs[port]);
 }
 
-// Ports that sgd_update and adam_update share; see graph/ops/optimizer_updates.cc.
-enum Port { kParam, kGrad, kLr, kInvScale, kClip, kApply, kStep, kState };
-
-void CopyThrough(const KernelArgs& args, int input, int output, size_t bytes) {
-  if (args.inputs[input] != args.outputs[output])
-    std::memcpy(args.outputs[output], args.inputs[input], bytes);
-}
-
-class SgdKernel : public Kernel {
+template <typename Update>
+class UpdateKernel : public Kernel {
  public:
-  explicit SgdKernel(const ir::Node& node)
+  explicit UpdateKernel(const ir::Node& node)
       : n_(node.output_type().num_elements()),
-        momentum_(node.attrs().GetFloat("momentum")),
-        dampening_(node.attrs().GetFloat("dampening")),
-        weight_decay_(node.attrs().GetFloat("weight_decay")),
-        clip_value_(node.attrs().GetFloat("clip_value")),
-        nesterov_(node.attrs().GetBool("nesterov")),
-        has_buffer_(node.num_inputs() > kState) {}
+        hyper_(ops::WithAttributes(Update(), node.attrs())),
+        set_(ops::StateSet(hyper_)) {}
 
   void Run(const KernelArgs& args) override {
-    if (!*static_cast<const bool*>(args.inputs[kApply])) {
-      CopyThrough(args, kParam, 0, n_ * sizeof(float));
-      if (has_buffer_) CopyThrough(args, kState, 1, n_ * sizeof(float));
-      return;
-    }
-    SgdStep step;
-    step.lr = ScalarF32(args, kLr);
-    step.inv_scale = ScalarF32(args, kInvScale);
-    step.clip = ScalarF32(args, kClip);
-    step.clip_value = static_cast<float>(clip_value_);
-    step.momentum = static_cast<float>(momentum_);
-    step.one_minus_dampening = static_cast<float>(1 - dampening_);
-    step.weight_decay = static_cast<float>(weight_decay_);
-    step.nesterov = nesterov_;
-    step.first = *static_cast<const int64_t*>(args.inputs[kStep]) == 1;
-    const auto fn = HWY_DYNAMIC_DISPATCH(SgdRange);
+    if (!*static_cast<const bool*>(args.inputs[UpdatePort::kApply])) return CopyThrough(args);
+    UpdateOperands operands;
+    operands.lr = ScalarF32(args, UpdatePort::kLr);
+    operands.inv_scale = ScalarF32(args, UpdatePort::kInvScale);
+    operands.clip = ScalarF32(args, UpdatePort::kClip);
+    operands.step =
+        static_cast<double>(*static_cast<const int64_t*>(args.inputs[UpdatePort::kStep]));
+    const auto fn = RangeOf(hyper_);
     ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      SgdArrays a;
-      a.param = static_cast<const float*>(args.inputs[kParam]) + begin;
-      a.grad = static_cast<const float*>(args.inputs[kGrad]) + begin;
-      a.param_out = static_cast<float*>(args.outputs[0]) + begin;
-      if (has_buffer_) {
-        a.buffer = static_cast<const float*>(args.inputs[kState]) + begin;
-        a.buffer_out = static_cast<float*>(args.outputs[1]) + begin;
+      UpdateOperands o = operands;
+      o.param = static_cast<const float*>(args.inputs[UpdatePort::kParam]) + begin;
+      o.grad = static_cast<const float*>(args.inputs[UpdatePort::kGrad]) + begin;
+      o.new_param = static_cast<float*>(args.outputs[0]) + begin;
+      for (int state = 0, there = 0; state < ops::StatesOf<Update>::kCount; ++state) {
+        if ((set_ >> state & 1) == 0) continue;
+        o.state[state] =
+            static_cast<const float*>(args.inputs[UpdatePort::kFirstState + there]) + begin;
+        o.new_state[state] = static_cast<float*>(args.outputs[1 + there]) + begin;
+        ++there;
       }
-      fn(step, a, end - begin);
+      fn(hyper_, set_, o, end - begin);
     });
   }
 
  private:
-  int64_t n_;
-  double momentum_, dampening_, weight_decay_, clip_value_;
-  bool nesterov_, has_buffer_;
-};
+  static_assert(ops::StatesOf<Update>::kCount <= UpdateOperands::kMostStates);
 
-class AdamKernel : public Kernel {
- public:
-  explicit AdamKernel(const ir::Node& node)
-      : n_(node.output_type().num_elements()),
-        beta1_(node.attrs().GetFloat("beta1")),
-        beta2_(node.attrs().GetFloat("beta2")),
-        eps_(node.attrs().GetFloat("eps")),
-        weight_decay_(node.attrs().GetFloat("weight_decay")),
-        clip_value_(node.attrs().GetFloat("clip_value")),
-        decoupled_(node.attrs().GetBool("decoupled")) {}
-
-  void Run(const KernelArgs& args) override {
-    if (!*static_cast<const bool*>(args.inputs[kApply])) {
-      for (int i = 0; i < 3; ++i)
-        CopyThrough(args, i == 0 ? kParam : kStep + i, i, n_ * sizeof(float));
-      return;
+  void CopyThrough(const KernelArgs& args) const {
+    const int outputs = 1 + std::popcount(set_);
+    for (int i = 0; i < outputs; ++i) {
+      const int input = i == 0 ? +UpdatePort::kParam : UpdatePort::kFirstState + i - 1;
+      if (args.inputs[input] == args.outputs[i]) continue;
+      std::memcpy(args.outputs[i], args.inputs[input], n_ * sizeof(float));
     }
-    const double lr = ScalarF32(args, kLr);
-    const double t = static_cast<double>(*static_cast<const int64_t*>(args.inputs[kStep]));
-    AdamStep step;
-    step.inv_scale = ScalarF32(args, kInvScale);
-    step.clip = ScalarF32(args, kClip);
-    step.clip_value = static_cast<float>(clip_value_);
-    step.one_minus_beta1 = static_cast<float>(1 - beta1_);
-    step.beta2 = static_cast<float>(beta2_);
-    step.one_minus_beta2 = static_cast<float>(1 - beta2_);
-    step.eps = static_cast<float>(eps_);
-    step.weight_decay = decoupled_ ? 0 : static_cast<float>(weight_decay_);
-    step.decay = decoupled_ ? static_cast<float>(1 - lr * weight_decay_) : 1;
-    step.step_size = static_cast<float>(lr / (1 - std::pow(beta1_, t)));
-    step.bias_correction2_sqrt = static_cast<float>(std::sqrt(1 - std::pow(beta2_, t)));
-    const auto fn = HWY_DYNAMIC_DISPATCH(AdamRange);
-    ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      AdamArrays a;
-      a.param = static_cast<const float*>(args.inputs[kParam]) + begin;
-      a.grad = static_cast<const float*>(args.inputs[kGrad]) + begin;
-      a.exp_avg = static_cast<const float*>(args.inputs[kState]) + begin;
-      a.exp_avg_sq = static_cast<const float*>(args.inputs[kState + 1]) + begin;
-      a.param_out = static_cast<float*>(args.outputs[0]) + begin;
-      a.exp_avg_out = static_cast<float*>(args.outputs[1]) + begin;
-      a.exp_avg_sq_out = static_cast<float*>(args.outputs[2]) + begin;
-      fn(step, a, end - begin);
-    });
   }
 
- private:
   int64_t n_;
-  double beta1_, beta2_, eps_, weight_decay_, clip_value_;
-  bool decoupled_;
+  Update hyper_;
+  unsigned set_;
 };
 
 // Ports: inv_scale, then the gradients. Partial sums per fixed block, added in order: the norm does
@@ -282,8 +215,9 @@ absl::Status AllF32(const ir::Node& node) {
 }  // namespace
 
 void Register_cpu_simd_optimizer(KernelRegistry& r) {
-  AddSimdCandidate<SgdKernel>(r, "sgd_update", AllF32);
-  AddSimdCandidate<AdamKernel>(r, "adam_update", AllF32);
+  ops::ForEachUpdate([&r]<typename Update>(const Update&) {
+    AddSimdCandidate<UpdateKernel<Update>>(r, ops::kUpdateInfo<Update>.op, AllF32);
+  });
   AddSimdCandidate<GradStatsKernel>(r, "grad_stats", AllF32);
 }
 

@@ -3,98 +3,79 @@
 // parameters. What depends on the scalar operands alone (Adam's bias corrections, in f64) is
 // computed by the block's first thread.
 // Accesses: 16 bytes a thread where all of an array's pointers are aligned, one element elsewhere
-// and in the tail. Formulas and order of operations: as on the CPU (PyTorch's single-tensor SGD and
-// Adam; the op records give the pages).
+// and in the tail. Formulas and order of operations: those of the CPU (optimizer_formulas-inl.h).
 // Shared bytes: one Step (at most 96). Bound: memory. Bytes moved: each input once and each output
 // once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy.
+#include "halftone/kernels/cuda/device/chunk_table.h"
+#include "halftone/kernels/cuda/device/functors.cuh"
 #include "halftone/kernels/cuda/device/pack.cuh"
 #include "halftone/kernels/cuda/ops/optimizer.h"
+
+#define HT_FUNCTOR_INLINE __device__ __forceinline__
+namespace halftone::kernels::functors::f32 {
+#include "halftone/kernels/optimizer_formulas-inl.h"
+}
+namespace halftone::kernels::functors::f64 {
+#include "halftone/kernels/optimizer_formulas-inl.h"
+}
+#undef HT_FUNCTOR_INLINE
 
 namespace halftone::cuda {
 namespace {
 
+using ops::UpdatePort;
+
 constexpr int kThreads = 256;
 
-// What a step multiplies with. `inv_scale` and `clip` are two factors, so that the gradient is
-// rounded as the record says.
-template <typename T>
-struct SgdStep {
-  T lr, inv_scale, clip, clip_value, momentum, one_minus_dampening, weight_decay;
-  bool nesterov, first;
+// The number of states in a set.
+template <unsigned kSet>
+inline constexpr int kCountOf = static_cast<int>(kSet & 1) + kCountOf<(kSet >> 1)>;
+template <>
+inline constexpr int kCountOf<0> = 0;
+
+// What all parameters of an update share: the scalar operands, in device memory.
+struct UpdateScalars {
+  const float *lr, *inv_scale, *clip;
+  const bool* apply;
+  const int64_t* step;
+  const kernels::DeviceRunState* state;
 };
 
-template <typename T>
-struct AdamStep {
-  T inv_scale, clip, clip_value, one_minus_beta1, beta2, one_minus_beta2, eps;
-  T weight_decay;  // added to the gradient; 0 when decoupled
-  T decay;         // the parameter is multiplied by it; 1 unless decoupled
-  T step_size, root_correction;
+// The arrays of one launch, and of each parameter its `kStates` states. A batch is as large as
+// 4 KiB of parameters allow.
+template <int kStates>
+struct UpdateBatch {
+  static constexpr int kArrays = kStates < 2 ? 60 : kStates == 2 ? 48 : 36;
+  static constexpr int64_t kChunk = 4096;                 // elements of a block
+  static constexpr int kRoom = kStates + (kStates == 0);  // no array is empty
+
+  const void *param[kArrays], *grad[kArrays], *state[kRoom][kArrays];
+  void *new_param[kArrays], *new_state[kRoom][kArrays];
+  void* copy[kArrays];
+  int64_t size[kArrays];
+  CopyType copy_type[kArrays];
+  ChunkTable<kArrays> table;
 };
 
-template <typename T>
-__device__ void MakeStep(const SgdRule& rule, const UpdateScalars& s, SgdStep<T>* step) {
-  step->lr = *s.lr;
-  step->inv_scale = *s.inv_scale;
-  step->clip = *s.clip;
-  step->clip_value = static_cast<T>(rule.clip_value);
-  step->momentum = static_cast<T>(rule.momentum);
-  step->one_minus_dampening = static_cast<T>(1 - rule.dampening);
-  step->weight_decay = static_cast<T>(rule.weight_decay);
-  step->nesterov = rule.nesterov;
-  step->first = *s.step == 1;
-}
+// What a step multiplies with, and the formula of one element.
+template <typename Update>
+struct StepF32 {
+  kernels::functors::f32::TrueGradient gradient;
+  kernels::functors::f32::Formula<Update> formula;
+};
+template <typename Update>
+struct StepF64 {
+  kernels::functors::f64::TrueGradient gradient;
+  kernels::functors::f64::Formula<Update> formula;
+};
+template <typename T, typename Update>
+using StepOf = std::conditional_t<std::is_same_v<T, float>, StepF32<Update>, StepF64<Update>>;
 
-template <typename T>
-__device__ void MakeStep(const AdamRule& rule, const UpdateScalars& s, AdamStep<T>* step) {
-  const double lr = *s.lr, t = static_cast<double>(*s.step);
-  step->inv_scale = *s.inv_scale;
-  step->clip = *s.clip;
-  step->clip_value = static_cast<T>(rule.clip_value);
-  step->one_minus_beta1 = static_cast<T>(1 - rule.beta1);
-  step->beta2 = static_cast<T>(rule.beta2);
-  step->one_minus_beta2 = static_cast<T>(1 - rule.beta2);
-  step->eps = static_cast<T>(rule.eps);
-  step->weight_decay = rule.decoupled ? T{0} : static_cast<T>(rule.weight_decay);
-  step->decay = rule.decoupled ? static_cast<T>(1 - lr * rule.weight_decay) : T{1};
-  step->step_size = static_cast<T>(lr / (1 - pow(rule.beta1, t)));
-  step->root_correction = static_cast<T>(sqrt(1 - pow(rule.beta2, t)));
-}
-
-// The gradient unscaled and clipped; NaN passes.
-template <typename Step, typename T>
-__device__ T TrueGradient(const Step& s, T scaled) {
-  const T g = scaled * s.inv_scale * s.clip;
-  if (s.clip_value <= 0) return g;
-  return g > s.clip_value ? s.clip_value : g < -s.clip_value ? -s.clip_value : g;
-}
-
-// The new parameter, and the new states in place of the old.
-template <typename T>
-__device__ T Update(const SgdStep<T>& s, T p, T g, T (&)[1], std::integral_constant<int, 0>) {
-  g = TrueGradient(s, g);
-  if (s.weight_decay != 0) g = g + s.weight_decay * p;
-  return p - s.lr * g;
-}
-
-template <typename T>
-__device__ T Update(const SgdStep<T>& s, T p, T g, T (&state)[1], std::integral_constant<int, 1>) {
-  g = TrueGradient(s, g);
-  if (s.weight_decay != 0) g = g + s.weight_decay * p;
-  const T buffer = s.first ? g : s.momentum * state[0] + s.one_minus_dampening * g;
-  state[0] = buffer;
-  return p - s.lr * (s.nesterov ? g + s.momentum * buffer : buffer);
-}
-
-template <typename T>
-__device__ T Update(const AdamStep<T>& s, T p, T g, T (&state)[2], std::integral_constant<int, 2>) {
-  g = TrueGradient(s, g);
-  if (s.weight_decay != 0) g = g + s.weight_decay * p;
-  if (s.decay != 1) p = p * s.decay;
-  const T m = state[0] + s.one_minus_beta1 * (g - state[0]);
-  const T v = state[1] * s.beta2 + s.one_minus_beta2 * (g * g);
-  state[0] = m;
-  state[1] = v;
-  return p - s.step_size * (m / (sqrt(v) / s.root_correction + s.eps));
+template <typename T, typename Update>
+__device__ void MakeStep(const Update& hyper, const UpdateScalars& s, StepOf<T, Update>* step) {
+  step->gradient = {static_cast<T>(*s.inv_scale), static_cast<T>(*s.clip),
+                    static_cast<T>(hyper.clip_value)};
+  step->formula = decltype(step->formula)::Of(hyper, *s.lr, static_cast<double>(*s.step));
 }
 
 // A block's part of one array.
@@ -139,8 +120,11 @@ struct Chunk {
   }
 };
 
-template <int N, int kStates, typename Step, typename T>
-__device__ void UpdatePack(const Step& step, bool apply, const Chunk<T, kStates>& c, int64_t e) {
+// kSet: the states that there are; those of a chunk stand one after the other.
+template <int N, unsigned kSet, typename Update, typename T>
+__device__ void UpdatePack(const StepOf<T, Update>& step, bool apply,
+                           const Chunk<T, kCountOf<kSet>>& c, int64_t e) {
+  constexpr int kStates = kCountOf<kSet>, kAllStates = ops::StatesOf<Update>::kCount;
   T p[N], g[N], state[Chunk<T, kStates>::kSlots][N];
   LoadPack(c.param + e, p);
   LoadPack(c.grad + e, g);
@@ -149,12 +133,18 @@ __device__ void UpdatePack(const Step& step, bool apply, const Chunk<T, kStates>
   if (apply) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      T of_element[Chunk<T, kStates>::kSlots] = {};
+      T of_element[kAllStates + 1] = {};
+      int there = 0;
 #pragma unroll
-      for (int s = 0; s < kStates; ++s) of_element[s] = state[s][i];
-      p[i] = Update(step, p[i], g[i], of_element, std::integral_constant<int, kStates>());
+      for (int s = 0; s < kAllStates; ++s) {
+        if ((kSet >> s & 1) != 0) of_element[s] = state[there++][i];
+      }
+      p[i] = step.formula.template operator()<kSet>(p[i], step.gradient(g[i]), of_element);
+      there = 0;
 #pragma unroll
-      for (int s = 0; s < kStates; ++s) state[s][i] = of_element[s];
+      for (int s = 0; s < kAllStates; ++s) {
+        if ((kSet >> s & 1) != 0) state[there++][i] = of_element[s];
+      }
     }
   }
   StorePack(p, c.new_param + e);
@@ -167,52 +157,83 @@ __device__ void UpdatePack(const Step& step, bool apply, const Chunk<T, kStates>
   }
 }
 
-template <typename T, template <typename> typename Step, int kStates, typename Rule>
+template <typename T, unsigned kSet, typename Update>
 __global__ void __launch_bounds__(kThreads)
-    UpdateKernel(Rule rule, UpdateScalars scalars, UpdateBatch<kStates> batch) {
+    UpdateKernel(Update hyper, UpdateScalars scalars, UpdateBatch<kCountOf<kSet>> batch) {
+  using Step = StepOf<T, Update>;
   if (scalars.state->fault_id != 0) return;
   const int i = ArrayOfChunk(batch.table, blockIdx.x);
-  const Chunk<T, kStates> chunk(
+  const Chunk<T, kCountOf<kSet>> chunk(
       batch, i, static_cast<int64_t>(blockIdx.x - batch.table.first[i]) * batch.kChunk);
   const bool apply = *scalars.apply;
   if (!apply && chunk.in_place()) return;
-  HT_SHARED(Step<T>, shared_step, [1]);
-  if (threadIdx.x == 0) MakeStep(rule, scalars, &shared_step[0]);
+  HT_SHARED(Step, shared_step, [1]);
+  if (threadIdx.x == 0) MakeStep<T>(hyper, scalars, &shared_step[0]);
   __syncthreads();
-  const Step<T> step = shared_step[0];
+  const Step step = shared_step[0];
   constexpr int kPack = kPackOf<T>;
   const int64_t packs = chunk.aligned ? chunk.size / kPack : 0;
   for (int64_t k = threadIdx.x; k < packs; k += kThreads) {
-    UpdatePack<kPack>(step, apply, chunk, k * kPack);
+    UpdatePack<kPack, kSet, Update>(step, apply, chunk, k * kPack);
   }
   for (int64_t e = packs * kPack + threadIdx.x; e < chunk.size; e += kThreads) {
-    UpdatePack<1>(step, apply, chunk, e);
+    UpdatePack<1, kSet, Update>(step, apply, chunk, e);
   }
 }
 
-template <template <typename> typename Step, int kStates, typename Rule>
-cudaError_t Launch(const Rule& rule, const UpdateScalars& scalars,
-                   const UpdateBatch<kStates>& batch, bool f64, cudaStream_t stream) {
-  static_assert(sizeof(rule) + sizeof(scalars) + sizeof(batch) <= 4096);
-  if (batch.table.chunks() == 0) return cudaSuccess;
-  const auto kernel =
-      f64 ? UpdateKernel<double, Step, kStates, Rule> : UpdateKernel<float, Step, kStates, Rule>;
-  return LaunchKernel(kernel, batch.table.chunks(), kThreads, 0, stream, rule, scalars, batch);
+template <int kStates>
+void AddMember(const UpdateGroup& group, size_t member, UpdateBatch<kStates>* batch) {
+  const void* const* inputs = group.inputs + member * (UpdatePort::kFirstState + kStates);
+  void* const* outputs = group.outputs + member * (1 + kStates);
+  const int i = batch->table.count;
+  batch->param[i] = inputs[UpdatePort::kParam];
+  batch->grad[i] = inputs[UpdatePort::kGrad];
+  batch->new_param[i] = outputs[0];
+  for (int s = 0; s < kStates; ++s) {
+    batch->state[s][i] = inputs[UpdatePort::kFirstState + s];
+    batch->new_state[s][i] = outputs[1 + s];
+  }
+  batch->size[i] = group.members[member].size;
+  batch->copy_type[i] = group.members[member].copy;
+  if (batch->copy_type[i] != CopyType::kNone) batch->copy[i] = group.copies[member];
+  batch->table.Add(batch->size[i], batch->kChunk);
+}
+
+template <unsigned kSet, typename Update>
+cudaError_t LaunchSet(const Update& hyper, const UpdateGroup& group, bool f64,
+                      cudaStream_t stream) {
+  using Batch = UpdateBatch<kCountOf<kSet>>;
+  static_assert(sizeof(Update) + sizeof(UpdateScalars) + sizeof(Batch) <= 4096);
+  const UpdateScalars scalars{static_cast<const float*>(group.inputs[UpdatePort::kLr]),
+                              static_cast<const float*>(group.inputs[UpdatePort::kInvScale]),
+                              static_cast<const float*>(group.inputs[UpdatePort::kClip]),
+                              static_cast<const bool*>(group.inputs[UpdatePort::kApply]),
+                              static_cast<const int64_t*>(group.inputs[UpdatePort::kStep]),
+                              group.state};
+  const auto kernel = f64 ? UpdateKernel<double, kSet, Update> : UpdateKernel<float, kSet, Update>;
+  for (size_t next = 0; next < group.count;) {
+    Batch batch{};
+    for (; next < group.count; ++next) {
+      if (!batch.table.HasRoom(group.members[next].size, batch.kChunk)) break;
+      AddMember(group, next, &batch);
+    }
+    if (batch.table.chunks() == 0) continue;
+    const cudaError_t error =
+        LaunchKernel(kernel, batch.table.chunks(), kThreads, 0, stream, hyper, scalars, batch);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace
 
-cudaError_t LaunchSgd(const SgdRule& rule, const UpdateScalars& scalars,
-                      const UpdateBatch<0>& batch, bool f64, cudaStream_t stream) {
-  return Launch<SgdStep>(rule, scalars, batch, f64, stream);
-}
-cudaError_t LaunchSgd(const SgdRule& rule, const UpdateScalars& scalars,
-                      const UpdateBatch<1>& batch, bool f64, cudaStream_t stream) {
-  return Launch<SgdStep>(rule, scalars, batch, f64, stream);
-}
-cudaError_t LaunchAdam(const AdamRule& rule, const UpdateScalars& scalars,
-                       const UpdateBatch<2>& batch, bool f64, cudaStream_t stream) {
-  return Launch<AdamStep>(rule, scalars, batch, f64, stream);
-}
+#define HT_UPDATE(Name, ...)                                                                   \
+  cudaError_t LaunchUpdate(const ops::Name##Update& hyper, const UpdateGroup& group, bool f64, \
+                           cudaStream_t stream) {                                              \
+    return ops::WithStates<ops::Name##Update>(StateSet(hyper), [&](auto set) {                 \
+      return LaunchSet<decltype(set)::value>(hyper, group, f64, stream);                       \
+    });                                                                                        \
+  }
+#include "halftone/graph/ops/support/optimizers.def"
 
 }  // namespace halftone::cuda
