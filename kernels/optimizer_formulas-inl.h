@@ -85,3 +85,39 @@ struct Formula<ops::AdamUpdate> {
     return Sub(p, Mul(Splat(step_size), Div(m, denominator)));
   }
 };
+
+template <>
+struct Formula<ops::RmspropUpdate> {
+  using State = ops::RmspropState;
+  Element lr, alpha, one_minus_alpha, eps, weight_decay, momentum;
+
+  static HT_FUNCTOR_INLINE Formula Of(const ops::RmspropUpdate& h, double lr, double /*step*/) {
+    return {static_cast<Element>(lr),
+            static_cast<Element>(h.alpha),
+            static_cast<Element>(1 - h.alpha),
+            static_cast<Element>(h.eps),
+            static_cast<Element>(h.weight_decay),
+            static_cast<Element>(h.momentum)};
+  }
+  template <unsigned kSet>
+  HT_FUNCTOR_INLINE V operator()(V p, V g, V* states) const {
+    if (weight_decay != 0) g = Add(g, Mul(Splat(weight_decay), p));
+    V& square = states[State::square_avg];
+    square = Add(Mul(square, Splat(alpha)), Mul(Splat(one_minus_alpha), Mul(g, g)));
+    V variance = square;
+    if constexpr (ops::kHasState<kSet, State::grad_avg>) {
+      V& mean = states[State::grad_avg];
+      mean = Add(mean, Mul(Splat(one_minus_alpha), Sub(g, mean)));
+      variance = Sub(square, Mul(mean, mean));
+      // Rounding may leave less than 0 where the gradient hardly changes; PyTorch's root is NaN.
+      variance = Select(Lt(variance, Splat(0.0)), Splat(0.0), variance);
+    }
+    V direction = Div(g, Add(Sqrt(variance), Splat(eps)));
+    if constexpr (ops::kHasState<kSet, State::momentum_buffer>) {
+      V& buffer = states[State::momentum_buffer];
+      buffer = Add(Mul(Splat(momentum), buffer), direction);
+      direction = buffer;
+    }
+    return Sub(p, Mul(Splat(lr), direction));
+  }
+};

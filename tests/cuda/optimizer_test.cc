@@ -26,6 +26,12 @@ struct Setting {
 Setting Sgd() { return {"sgd_update", {{"weight_decay", 0.01}}, 0}; }
 Setting Momentum() { return {"sgd_update", {{"momentum", 0.9}, {"nesterov", true}}, 1}; }
 Setting Adam() { return {"adam_update", {{"weight_decay", 0.01}, {"decoupled", true}}, 2}; }
+Setting Rmsprop() { return {"rmsprop_update", {{"weight_decay", 0.01}}, 1}; }
+Setting RmspropMomentum() { return {"rmsprop_update", {{"momentum", 0.9}}, 2}; }
+Setting RmspropCentered() { return {"rmsprop_update", {{"centered", true}, {"eps", 0.1}}, 2}; }
+Setting RmspropAll() {
+  return {"rmsprop_update", {{"centered", true}, {"momentum", 0.9}, {"eps", 0.1}}, 3};
+}
 
 std::vector<int64_t> Sizes(size_t count) {
   const int64_t sizes[] = {1, 31, 33, 8193, 0, 4096, 257, 2};
@@ -268,11 +274,14 @@ TEST_P(OptimizerGroupTest, OutputsOfTheirOwnGetTheSameBits) {
 }
 
 std::string SettingName(const ::testing::TestParamInfo<Setting (*)()>& info) {
-  const char* const names[] = {"Sgd", "Momentum", "Adam"};
+  const char* const names[] = {
+      "Sgd", "Momentum", "Adam", "Rmsprop", "RmspropMomentum", "RmspropCentered", "RmspropAll"};
   return names[info.index];
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OptimizerGroupTest, ::testing::Values(Sgd, Momentum, Adam),
+INSTANTIATE_TEST_SUITE_P(All, OptimizerGroupTest,
+                         ::testing::Values(Sgd, Momentum, Adam, Rmsprop, RmspropMomentum,
+                                           RmspropCentered, RmspropAll),
                          SettingName);
 
 bool CanGroup(const ir::Node* a, const ir::Node* b) {

@@ -1,4 +1,4 @@
-// sgd_update, adam_update, grad_stats, loss_scale_update: all f32, no gradient.
+// sgd_update, adam_update, rmsprop_update, grad_stats, loss_scale_update: all f32, no gradient.
 #include <limits>
 
 #include "halftone/tests/support/op_cases.h"
@@ -65,6 +65,28 @@ void AddAdam(std::vector<OpCase>& cases) {
   add("empty", {0}, true, 2);
 }
 
+void AddRmsprop(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, int64_t step,
+                       bool centered, double momentum, ir::Attributes attrs = {}) {
+    std::vector<OpInput> inputs = UpdateInputs(shape, apply, step);
+    inputs.push_back(Reals(shape, 1, 2));  // above the square of the average gradient
+    if (centered) inputs.push_back(Reals(shape, -0.5, 0.5));
+    if (momentum > 0) inputs.push_back(Reals(shape));
+    attrs.Set("centered", centered);
+    attrs.Set("momentum", momentum);
+    cases.push_back(InF32(Case("rmsprop_update", variant, std::move(inputs), std::move(attrs))));
+  };
+  add("plain", {33}, true, 1, false, 0);
+  add("decay", {5, 7}, true, 4, false, 0, {{"weight_decay", 0.01}, {"alpha", 0.75}, {"eps", 0.01}});
+  add("centered", {33}, true, 2, true, 0);
+  add("momentum", {65}, true, 2, false, 0.9);
+  add("centered_momentum", {33}, true, 3, true, 0.9, {{"weight_decay", 0.1}});
+  add("skipped", {33}, false, 4, true, 0.9);
+  add("clip_value", {33}, true, 2, false, 0, {{"clip_value", 0.25}});
+  add("scalar", {}, true, 2, true, 0.9);
+  add("empty", {0}, true, 2, false, 0);
+}
+
 void AddGradStats(std::vector<OpCase>& cases) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto add = [&](const std::string& variant, std::vector<OpInput> grads) {
@@ -102,6 +124,7 @@ void AddLossScale(std::vector<OpCase>& cases) {
 void AddCases_optimizer(std::vector<OpCase>& cases) {
   AddSgd(cases);
   AddAdam(cases);
+  AddRmsprop(cases);
   AddGradStats(cases);
   AddLossScale(cases);
 }

@@ -82,6 +82,30 @@ TEST(UpdateInference, Adam) {
             "adam_update: input 0 (param) is f16[3]; expected f64 f32");
 }
 
+TEST(UpdateInference, RmspropHasTheStatesOfItsOptions) {
+  const std::string plain = std::string("f32[3] f32[3]") + kUpdateScalars + " f32[3]";
+  const ir::Attributes centered = {{"centered", true}};
+  const ir::Attributes both = {{"centered", true}, {"momentum", 0.9}};
+  EXPECT_EQ(Infer("rmsprop_update", plain), "f32[3] f32[3]");
+  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3]", centered), "f32[3] f32[3] f32[3]");
+  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3] f32[3]", both), "f32[3] f32[3] f32[3] f32[3]");
+  EXPECT_EQ(Infer("rmsprop_update", plain, centered),
+            "rmsprop_update: centered is true and grad_avg is absent; expected an average exactly "
+            "with centered");
+  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3]", both),
+            "rmsprop_update: momentum is 0.9 and momentum_buffer is absent; expected a buffer "
+            "exactly with momentum above 0");
+  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3]"),
+            "rmsprop_update: centered is false and grad_avg is given; expected an average exactly "
+            "with centered");
+  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3] f32[3] f32[3]", both),
+            "rmsprop_update: got 11 inputs; expected 8..10");
+  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[2]", centered),
+            "rmsprop_update: grad_avg is f32[2]; expected f32[3] (type of param)");
+  EXPECT_EQ(Infer("rmsprop_update", plain, {{"alpha", 1.0}}),
+            "rmsprop_update: alpha is 1; expected 0 or more and below 1");
+}
+
 TEST(ScalingInference, GradStats) {
   EXPECT_EQ(Infer("grad_stats", "f32[]"), "bool[] f32[] i32[]");
   EXPECT_EQ(Infer("grad_stats", "f32[] f32[3] f16[0] f64[2,2]"), "bool[] f32[] i32[]");
@@ -136,7 +160,8 @@ TEST(MarkerInference, F65Optimizer) {
   EXPECT_EQ(Infer("optimizer", "f32[3] f32[3]", scalers),
             "optimizer: got 1 names in grad_scalers for 2 gradients; expected as many, or none");
   EXPECT_EQ(Infer("optimizer", "", with("rule", std::string("lion"))),
-            "optimizer: rule is \"lion\"; expected one of \"sgd\", \"adam\", \"adamw\"");
+            "optimizer: rule is \"lion\"; expected one of \"sgd\", \"adam\", \"adamw\", "
+            "\"rmsprop\"");
   EXPECT_EQ(Infer("optimizer", "", with("params", Strings{})),
             "optimizer: params is []; expected one parameter or more");
   EXPECT_EQ(Infer("optimizer", "", with("skip", std::string("all"))),

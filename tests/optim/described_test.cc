@@ -66,7 +66,8 @@ TEST(Described, TheMarkerHasEveryOption) {
   optim::ForEachOptions([&attrs](const auto& options) {
     optim::ForEachField(options, [&attrs](const auto& field) {
       for (const char* attr : field.attrs) {
-        if (attr != nullptr) EXPECT_EQ(attrs.count(attr), 1u) << attr;
+        if (attr == nullptr) continue;
+        EXPECT_EQ(attrs.count(attr), 1u) << attr;
       }
     });
   });

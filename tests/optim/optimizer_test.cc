@@ -105,7 +105,7 @@ TEST(Optimizer, RulesNameTheirOpAndState) {
   absl::Status status = optim::RuleOfMarker(unknown).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(status),
-            "optimizer \"o\": rule \"lion\" is unknown; expected sgd, adam or adamw");
+            "optimizer \"o\": rule \"lion\" is unknown; expected sgd, adam, adamw or rmsprop");
 }
 
 void ExpectInvalid(const Optimizer& optimizer, const std::string& message) {
