@@ -26,8 +26,8 @@ constexpr char kDescriptions[] = "graph/ops/support/optimizers.def";
 
 // Files that name optimizers by right.
 const std::map<std::string, std::string>& Allowed() {
-  static const auto* const allowed = new std::map<std::string, std::string>{
-      {"kernels/optimizer_formulas-inl.h", "the formula of each update"}};
+  static const auto* const allowed =
+      new std::map<std::string, std::string>{{kDescriptions, "the descriptions"}};
   return *allowed;
 }
 

@@ -24,7 +24,7 @@ namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
 #define HT_FUNCTOR_INLINE HWY_INLINE
-#include "halftone/kernels/optimizer_formulas-inl.h"
+#include "halftone/kernels/optimizer_formulas.inc"
 #undef HT_FUNCTOR_INLINE
 
 template <unsigned kSet, typename Update, size_t... kState>

@@ -3,7 +3,7 @@
 // parameters. What depends on the scalar operands alone (Adam's bias corrections, in f64) is
 // computed by the block's first thread.
 // Accesses: 16 bytes a thread where all of an array's pointers are aligned, one element elsewhere
-// and in the tail. Formulas and order of operations: those of the CPU (optimizer_formulas-inl.h).
+// and in the tail. Formulas and order of operations: those of the CPU (optimizer_formulas.inc).
 // Shared bytes: one Step (at most 96). Bound: memory. Bytes moved: each input once and each output
 // once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy.
 #include "halftone/kernels/cuda/device/chunk_table.h"
@@ -13,10 +13,10 @@
 
 #define HT_FUNCTOR_INLINE __device__ __forceinline__
 namespace halftone::kernels::functors::f32 {
-#include "halftone/kernels/optimizer_formulas-inl.h"
+#include "halftone/kernels/optimizer_formulas.inc"
 }
 namespace halftone::kernels::functors::f64 {
-#include "halftone/kernels/optimizer_formulas-inl.h"
+#include "halftone/kernels/optimizer_formulas.inc"
 }
 #undef HT_FUNCTOR_INLINE
 

@@ -9,53 +9,24 @@
 
 namespace halftone::kernels {
 
-// What the formulas are written in, for float and double.
-namespace update_arithmetic {
-template <typename T>
-T Add(T a, T b) {
-  return a + b;
-}
-template <typename T>
-T Sub(T a, T b) {
-  return a - b;
-}
-template <typename T>
-T Mul(T a, T b) {
-  return a * b;
-}
-template <typename T>
-T Div(T a, T b) {
-  return a / b;
-}
-template <typename T>
-T Sqrt(T x) {
-  return std::sqrt(x);
-}
-template <typename T>
-bool Lt(T a, T b) {
-  return a < b;
-}
-template <typename T>
-bool Gt(T a, T b) {
-  return a > b;
-}
-template <typename T>
-T Select(bool condition, T yes, T no) {
-  return condition ? yes : no;
-}
-
+// The formulas, for float and double.
 #define HT_FUNCTOR_INLINE inline
+namespace update_arithmetic {
+
+using std::isfinite;
+#include "halftone/kernels/scalar_math.inc"
+
 namespace f32 {
 using V = float;
 constexpr bool kF32 = true;
 inline V Splat(double c) { return static_cast<V>(c); }
-#include "halftone/kernels/optimizer_formulas-inl.h"
+#include "halftone/kernels/optimizer_formulas.inc"
 }  // namespace f32
 namespace f64 {
 using V = double;
 constexpr bool kF32 = false;
 inline V Splat(double c) { return c; }
-#include "halftone/kernels/optimizer_formulas-inl.h"
+#include "halftone/kernels/optimizer_formulas.inc"
 }  // namespace f64
 #undef HT_FUNCTOR_INLINE
 }  // namespace update_arithmetic
