@@ -89,8 +89,8 @@ def test_arithmetic() -> None:
 
     y = X + 0.5
     got = run(build, X, y)
-    wanted = [1 - X, 1 / (y + 4), y**2, X @ y.T, X > 0, 2 >= y]
-    for array, expected in zip(got, map(np.asarray, wanted)):
+    wanted: list[Any] = [1 - X, 1 / (y + 4), y**2, X @ y.T, X > 0, 2 >= y]
+    for array, expected in zip(got, wanted):
         np.testing.assert_allclose(array, expected, rtol=1e-6)
         assert array.dtype == expected.dtype
 
