@@ -30,7 +30,8 @@ setup-docs:
 
 # The reference of the public headers: build/docs/html/index.html.
 docs: setup-docs
-	mkdir -p build
+	mkdir -p build/docs/include
+	ln -sfn $(CURDIR) build/docs/include/halftone
 	doxygen docs/Doxyfile
 
 # build/device_bundle: to copy to a machine with a GPU (tests/cuda/README.md).
