@@ -121,9 +121,10 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
         trace.Wrap(builder.Input(Concat("in", i), ir::ValueType{in[i].dtype(), in[i].shape()})));
   }
   const GraphConfig config = graph.config;
+  // Not with a NaN in it, which differs from itself; whoever reads it says so.
+  const bool comparable = config == graph.config;
   const Values outputs = graph.build(Values(std::move(inputs)));
-  // A NaN differs from itself; whoever reads it says so.
-  const bool config_changed = config == config && graph.config != config;
+  const bool config_changed = comparable && config != graph.config;
   graph.config = config;
   // Before the errors: a parameter that build() assigned had no name yet.
   HT_ASSIGN_OR_RETURN(const bool renamed, UpdateNames());
