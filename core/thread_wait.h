@@ -10,9 +10,9 @@
 
 namespace halftone {
 
-// Decides, twenty times a second at most, whether others want the CPUs, by how often the system
-// took one from a thread of this process. Call it where a run begins; costs the reading of a clock.
-// Does nothing where OMP_WAIT_POLICY or GOMP_SPINCOUNT is set.
+// Decides, twenty times a second at most, whether others want the CPUs, by how long the calling
+// thread had to wait for one. Call it where a run begins; costs the reading of a clock. Does nothing
+// where OMP_WAIT_POLICY or GOMP_SPINCOUNT is set, or the kernel keeps no such statistics.
 void AdaptWaiting();
 
 // Whether threads give way after microseconds by its decision. For tests.

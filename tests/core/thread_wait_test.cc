@@ -16,13 +16,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Calls AdaptWaiting now and then until it decides `brief`; false after `limit`.
+// Computes, and calls AdaptWaiting now and then, until it decides `brief`; false after `limit`.
 bool Becomes(bool brief, Clock::duration limit) {
   const Clock::time_point end = Clock::now() + limit;
   while (Clock::now() < end) {
     AdaptWaiting();
     if (WaitsBriefly() == brief) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const Clock::time_point next = Clock::now() + std::chrono::milliseconds(5);
+    while (Clock::now() < next) {
+    }
   }
   return false;
 }
