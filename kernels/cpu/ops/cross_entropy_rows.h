@@ -7,17 +7,17 @@
 
 namespace halftone::kernels {
 
-// Of the logits x of a line.
+// Of the logits x of a line. Not initialised, as the kernels have arrays for the lines of a tile.
 struct LineSums {
-  float max = 0;
-  double sum_exp = 0;  // of exp(x - max)
-  double sum = 0;      // of x - max, for label smoothing
+  float max;
+  double sum_exp;  // of exp(x - max)
+  double sum;      // of x - max, for label smoothing
 };
 
 // What the gradient of a line's logits needs: scale (exp(x - max - log_sum) - smooth), without the
 // target's own term.
 struct LineSlope {
-  float max = 0, log_sum = 0, scale = 0;
+  float max, log_sum, scale;
 };
 
 struct CrossEntropyFns {

@@ -34,8 +34,7 @@ LineSums RowSums(const void* row, int64_t classes) {
   for (int64_t i = 0; i < whole; i += kStep) max = hn::Max(max, LoadVec(x + i));
   float top = hn::GetLane(hn::MaxOfLanes(F32Tag(), max));
   for (int64_t i = whole; i < classes; ++i) top = std::max(top, static_cast<float>(x[i]));
-  LineSums sums;
-  sums.max = top;
+  LineSums sums{top, 0, 0};
   // f32 over short blocks, f64 over all: a vocabulary has 10^5 classes.
   constexpr int64_t kBlock = kLaneTerms * kStep;
   for (int64_t begin = 0; begin < whole; begin += kBlock) {
