@@ -16,20 +16,25 @@ namespace {
 constexpr char kPayload[] = "halftone/option";
 constexpr char kNoMemory[] = "the system has no more memory";
 
-// Before main there is nobody to catch what an initialiser of a flag or a table throws. Runs before
-// those of the program, not of its shared libraries.
-__attribute__((constructor(101))) void InstallHandler() {
-  std::set_terminate([] {
+std::terminate_handler other_ends = nullptr;
+
+// Ends the program with one line where memory is out, as without it otherwise.
+void End() {
+  if (const std::exception_ptr error = std::current_exception()) {
     try {
-      std::rethrow_exception(std::current_exception());
+      std::rethrow_exception(error);
     } catch (const std::bad_alloc&) {
       std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, kNoMemory);
       std::_Exit(2);
-    } catch (...) {
-      std::abort();
+    } catch (...) {  // the handler before says what it was
     }
-  });
+  }
+  other_ends();
 }
+
+// Before main there is nobody to catch what an initialiser of a flag or a table throws. Runs before
+// those of the program, not of its shared libraries.
+__attribute__((constructor(101))) void InstallHandler() { other_ends = std::set_terminate(End); }
 
 }  // namespace
 
