@@ -48,10 +48,10 @@ lint: setup-lint
 	LINT_BUILD=$(LINT_BUILD) JOBS=$(JOBS) cmake/lint.sh $(LINT_FILES)
 
 format: setup-lint
-	git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs -r clang-format-14 -i
+	git ls-files '*.h' '*.cc' '*.cu' '*.cuh' '*.inc' | xargs -r clang-format-14 -i
 
 format-check: setup-lint
-	git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs -r clang-format-14 --dry-run -Werror
+	git ls-files '*.h' '*.cc' '*.cu' '*.cuh' '*.inc' | xargs -r clang-format-14 --dry-run -Werror
 
 clean:
 	rm -rf build
