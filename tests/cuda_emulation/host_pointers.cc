@@ -1,5 +1,6 @@
 #include "halftone/tests/cuda_emulation/host_pointers.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -60,9 +61,11 @@ HostPointerGuard::HostPointerGuard(const Runtime& r, const LaunchRequest& reques
       if (object.first != nullptr) poisoned_.push_back(object);
     }
   }
-  // A word that is left from before may point to what is used here.
+  // Padding holds what was there before, which may point to what the emulated device itself uses.
+  const void* const own[] = {&r, &request, request.parameters.data(), request.arguments.get(),
+                             poisoned_.data()};
   std::erase_if(poisoned_, [&](const auto& object) {
-    return Contains(object, request.arguments.get()) || Contains(object, poisoned_.data());
+    return std::ranges::any_of(own, [&](const void* p) { return Contains(object, p); });
   });
   for (const auto& [begin, bytes] : poisoned_) Poison(begin, bytes);
 }
