@@ -8,7 +8,8 @@
 
 namespace halftone::kernels {
 
-// A device of its own kind overrides the two preferences; the base prefers f32 and plain layouts.
+// A device of its own kind overrides the preferences; the base prefers f32 and plain layouts,
+// and keeps nothing.
 // The registry must outlive the target.
 class RegistryTarget : public ir::Target {
  public:
@@ -20,6 +21,7 @@ class RegistryTarget : public ir::Target {
   bool CanRun(const std::string& op) const override;
   DType PreferredLowType(std::string* reason) const override;
   bool PrefersChannelsLast() const override { return false; }
+  bool KeepsLowWeights() const override { return false; }
 
  private:
   const KernelRegistry& registry_;

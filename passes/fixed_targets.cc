@@ -20,7 +20,8 @@ const std::vector<FixedTarget>& Targets() {
                    .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
                    .cannot_run = {},
                    .preferred_low = DType::kBF16,
-                   .preferred_reason = "tensor cores; bf16 needs no loss scaling"}),
+                   .preferred_reason = "tensor cores; bf16 needs no loss scaling",
+           .keeps_low_weights = true}),
   };
   return *targets;
 }

@@ -20,6 +20,7 @@ struct TargetDescription {
   DType preferred_low = DType::kF32;
   std::string preferred_reason;
   bool channels_last = true;
+  bool keeps_low_weights = false;
 };
 
 class FixedTarget : public ir::Target {
@@ -31,6 +32,7 @@ class FixedTarget : public ir::Target {
   bool CanRun(const std::string& op) const override { return !d_.cannot_run.contains(op); }
   DType PreferredLowType(std::string* reason) const override;
   bool PrefersChannelsLast() const override { return d_.channels_last; }
+  bool KeepsLowWeights() const override { return d_.keeps_low_weights; }
 
  private:
   const TargetDescription d_;

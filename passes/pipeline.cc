@@ -9,6 +9,7 @@
 #include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/layout/assign_layouts.h"
+#include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/decompose_unsupported.h"
 #include "halftone/passes/rewrite/eliminate_common_subexpressions.h"
 #include "halftone/passes/rewrite/eliminate_dead_code.h"
@@ -55,6 +56,7 @@ constexpr struct {
     {"decompose-unsupported", &MakeDecomposeUnsupported},
     {"clean-up-casts", &MakeCleanUpCasts},
     {"assign-layouts", &MakeAssignLayouts},
+    {"keep-low-weights", &MakeKeepLowWeights},
 };
 
 }  // namespace
@@ -91,6 +93,8 @@ void AddPipeline(PassManager& manager) {
   // After everything that adds ops on activations, so that all get a layout together.
   manager.Add(MakeAssignLayouts());
   manager.AddGroup("tidy", Tidying());
+  // When no node comes, goes or changes its place any more: it looks at who reads what last.
+  manager.Add(MakeKeepLowWeights());
 }
 
 absl::Status RunPipeline(ir::Graph& graph, PassContext& context, const PassManagerOptions& options,

@@ -21,6 +21,8 @@ class Target {
   virtual DType PreferredLowType(std::string* reason) const = 0;
   // Whether activations are best kept channels-last.
   virtual bool PrefersChannelsLast() const = 0;
+  // Whether 16-bit casts of variables are kept from step to step, and updates write them.
+  virtual bool KeepsLowWeights() const = 0;
 };
 
 }  // namespace halftone::ir

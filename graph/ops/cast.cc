@@ -14,7 +14,10 @@ void Register_cast(ir::OpRegistry& r) {
       "y = x in dtype `to`, rounded once to nearest even. To an integer: toward zero, saturating, "
       "NaN gives 0; to bool: x != 0. Gradient: dy cast back, between floats",
       "IEEE 754: convertFormat", std::move(amp));
-  op.attrs = {Required("to", ir::AttrType::kDType, "dtype of y")};
+  op.attrs = {Required("to", ir::AttrType::kDType, "dtype of y"),
+              Optional("kept", false,
+                       "set by keep-low-weights: y stays from step to step beside the variable x, "
+                       "and is cast again only where x was written without it")};
   op.infer = [](const ir::InferContext& ctx) {
     return OneType(ctx.attrs.GetDType("to"), ctx.inputs[0].shape, ctx.inputs[0].layout);
   };

@@ -49,6 +49,10 @@ Types InferUpdate(const InferContext& ctx) {
   const Shape scalar;
   HT_RETURN_IF_ERROR(CheckStateCount(ctx, AllStates(update), StateSet(update)));
   HT_RETURN_IF_ERROR(CheckHypers(HyperOwner::kUpdate, ctx.op, update));
+  const DType low = ctx.attrs.GetDType("low");
+  if (!IsLow(low) && low != DType::kF32) {
+    return InvalidArgument(ctx.op, ": low is ", Name(low), "; expected f16, bf16 or f32");
+  }
   HT_RETURN_IF_ERROR(
       CheckType(ctx, UpdatePort::kGrad, "grad", param.dtype, param.shape, "type of param"));
   int port = UpdatePort::kLr;
@@ -73,6 +77,9 @@ std::vector<ir::AttrSpec> UpdateAttrs(const Update& defaults) {
   HypersOf<Update>::ForEach(defaults, [&attrs](const HyperInfo& info, const auto& value) {
     attrs.push_back(Optional(info.name, value, info.doc));
   });
+  attrs.push_back(Optional("low", DType::kF32,
+                           "set by keep-low-weights: f16 or bf16, in which new_param is written "
+                           "over the kept cast of param as well; f32: no such copy"));
   return attrs;
 }
 

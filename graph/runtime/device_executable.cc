@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "halftone/core/align.h"
+#include "halftone/passes/memory/keep_low_weights.h"
 
 namespace halftone::runtime {
 namespace {
@@ -38,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Executable>> DeviceExecutable::Create(
   HT_RETURN_IF_ERROR(e->SelectKernels(backend.device().kind));
   HT_RETURN_IF_ERROR(e->ResolveVariables(seed, store));
   HT_RETURN_IF_ERROR(e->PlaceVariables());
-  HT_RETURN_IF_ERROR(e->FindKept());
+  HT_RETURN_IF_ERROR(e->PlaceKept());
 
   passes::MemoryPlanOptions options;
   const auto& nodes = e->graph_->nodes();
@@ -49,10 +50,6 @@ absl::StatusOr<std::unique_ptr<Executable>> DeviceExecutable::Create(
       return e->selected_.at(node.id())->keeps_state_on_fault();
     };
   }
-  options.is_kept = [&e](const ir::Node& node) {
-    return std::any_of(e->kept_.begin(), e->kept_.end(),
-                       [&node](const Kept& kept) { return kept.node == &node; });
-  };
   e->Plan(std::move(options));
   HT_RETURN_IF_ERROR(e->GroupCalls());
   e->LayOut();
@@ -89,21 +86,15 @@ absl::Status DeviceExecutable::PlaceVariables() {
   return absl::OkStatus();
 }
 
-absl::Status DeviceExecutable::FindKept() {
+absl::Status DeviceExecutable::PlaceKept() {
   for (const std::unique_ptr<ir::Node>& node : graph_->nodes()) {
-    if (node->op().name != "cast" || node->input(0).node->op().name != "variable") continue;
-    const ir::ValueType &from = node->input_type(0), &to = node->output_type();
-    if (!IsLow(to.dtype) || from.layout != to.layout) continue;
+    if (!passes::IsKeptCast(*node)) continue;
     const std::string& name = node->input(0).node->attrs().GetString("name");
-    const auto at =
-        std::find_if(graph_->variables().begin(), graph_->variables().end(),
-                     [&name](const ir::Variable& variable) { return variable.name == name; });
     Kept kept;
-    kept.node = node.get();
-    kept.variable = static_cast<size_t>(at - graph_->variables().begin());
-    if (variables_[kept.variable]->dtype() == to.dtype) continue;
+    kept.variable = static_cast<size_t>(graph_->VariableIndex(name));
+    kept.dtype = node->output_type().dtype;
     kept.kernel = std::move(selected_.at(node->id()));
-    HT_ASSIGN_OR_RETURN(kept.copy, variables_[kept.variable]->LowOnDevice(backend_, to.dtype));
+    HT_ASSIGN_OR_RETURN(kept.copy, variables_[kept.variable]->LowOnDevice(backend_, kept.dtype));
     kept_.push_back(std::move(kept));
   }
   return absl::OkStatus();

@@ -8,9 +8,9 @@
 //     the StepRing, so the host may change it while earlier steps are under way.
 //  2. A fault (DeviceRunState) does not stop the work behind it. It changes no variable all the
 //     same: kernels that write one in place do nothing then, and the copies at the end are gated.
-//  3. 16-bit casts of variables are kept from step to step, with the version of the value they were
-//     made of. The update of a variable writes them in the same pass; any other write makes them
-//     stale, and the next run derives them again.
+//  3. Casts that the graph says are kept hold from step to step, with the version of the value they
+//     were made of. The update that the graph names writes them in the same pass; any other write
+//     makes them stale, and the next run derives them again.
 #pragma once
 
 #include <memory>
@@ -39,10 +39,10 @@ class DeviceExecutable : public Executable {
   bool writes_outputs_later() const override { return true; }
 
  private:
-  // The cast of a variable that is kept.
+  // A kept cast of a variable.
   struct Kept {
-    const ir::Node* node;
     size_t variable;
+    DType dtype;
     std::unique_ptr<kernels::Kernel> kernel;
     DeviceCopy* copy;
     bool written_by_update = false;
@@ -60,11 +60,13 @@ class DeviceExecutable : public Executable {
 
   explicit DeviceExecutable(kernels::DeviceBackend& backend) : backend_(backend) {}
   absl::Status PlaceVariables();
-  absl::Status FindKept();
+  absl::Status PlaceKept();
   // Joins neighbouring calls that one multi-tensor kernel can do.
   absl::Status GroupCalls();
   bool IsIndependent(const Call& call, const Call& other) const;
-  int KeptThatUpdates(const Call& call, size_t position) const;
+  // Which kept cast the call writes besides the variable that it updates in place; -1: none. Error:
+  // Internal if the graph and the plan of memory do not agree on that.
+  absl::StatusOr<int> KeptThatUpdates(const Call& call) const;
   void LayOut();
   absl::Status PlaceConstants();
   void Bind();

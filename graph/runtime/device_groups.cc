@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/graph/runtime/device_executable.h"
 
 namespace halftone::runtime {
@@ -39,28 +40,19 @@ bool DeviceExecutable::IsIndependent(const Call& call, const Call& other) const 
   return !conflict(call, other) && !conflict(other, call);
 }
 
-// Which kept cast the call at `position`, which updates a variable in place, may write too: nothing
-// reads the old one any more. -1: none.
-int DeviceExecutable::KeptThatUpdates(const Call& call, size_t position) const {
+absl::StatusOr<int> DeviceExecutable::KeptThatUpdates(const Call& call) const {
+  if (!call.node->attrs().Has("low")) return -1;
+  const std::optional<DType> low = ops::LowCopyOf(*call.node);
+  if (!low.has_value()) return -1;
   const passes::Slot& slot = output_slots_[call.first_output];
-  if (slot.space != Space::kVariable) return -1;
   for (size_t k = 0; k < kept_.size(); ++k) {
-    if (kept_[k].variable != static_cast<size_t>(slot.index)) continue;
-    bool read_later = false;
-    for (size_t c = position; c < calls_.size(); ++c) {
-      for (int i = 0; i < calls_[c].node->num_inputs(); ++i) {
-        const passes::Slot& read = input_slots_[calls_[c].first_input + static_cast<size_t>(i)];
-        read_later =
-            read_later || (read.space == Space::kKept && read.index == static_cast<int>(k));
-      }
+    if (slot.space == Space::kVariable && kept_[k].variable == static_cast<size_t>(slot.index) &&
+        kept_[k].dtype == *low) {
+      return static_cast<int>(k);
     }
-    for (const passes::OutputCopy& copy : plan_.output_copies) {
-      read_later =
-          read_later || (copy.from.space == Space::kKept && copy.from.index == static_cast<int>(k));
-    }
-    if (!read_later) return static_cast<int>(k);
   }
-  return -1;
+  return Internal(call.node->Label(), ": writes a copy in ", Name(*low),
+                  ", but its parameter not in place, or no such cast of it is kept");
 }
 
 absl::Status DeviceExecutable::GroupCalls() {
@@ -83,11 +75,10 @@ absl::Status DeviceExecutable::GroupCalls() {
     std::vector<kernels::GroupMember> members;
     std::vector<int> copies;
     for (size_t c = first; groups && c < end; ++c) {
-      const int kept = KeptThatUpdates(calls_[c], first);
+      HT_ASSIGN_OR_RETURN(const int kept, KeptThatUpdates(calls_[c]));
       copies.push_back(kept);
       members.push_back(
-          {calls_[c].node,
-           kept < 0 ? std::nullopt : std::optional<DType>(kept_[kept].node->output_type().dtype)});
+          {calls_[c].node, kept < 0 ? std::nullopt : std::optional<DType>(kept_[kept].dtype)});
     }
     if (!groups) {
       grouped.push_back(std::move(calls_[first]));

@@ -19,7 +19,9 @@ absl::StatusOr<std::unique_ptr<Executable>> HostExecutable::Create(std::unique_p
   executable->arena_ = std::move(arena);
   HT_RETURN_IF_ERROR(executable->SelectKernels(device.kind));
   HT_RETURN_IF_ERROR(executable->ResolveVariables(seed, store));
-  executable->Plan({});
+  passes::MemoryPlanOptions options;
+  options.keep_casts = false;  // a cast is cheaper here than to know whether a kept one is stale
+  executable->Plan(std::move(options));
   executable->FindPatches();
   HT_RETURN_IF_ERROR(
       executable->arena_->Reserve(static_cast<size_t>(executable->plan_.arena_bytes)));

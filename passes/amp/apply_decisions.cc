@@ -90,7 +90,7 @@ class Applier {
     ir::ValueType type = value.type();
     type.dtype = to;
     static const ir::OpRecord* cast = ir::OpRegistry::Global().Find("cast");
-    ir::Node* node = graph_.AddNode(cast, {value}, {{"to", to}}, {type},
+    ir::Node* node = graph_.AddNode(cast, {value}, {{"kept", false}, {"to", to}}, {type},
                                     Concat(hint, "_", Name(to)), from.scope());
     node->location = from.location;
     node->provenance = {kAmpPass, from.name()};

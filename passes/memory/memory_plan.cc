@@ -5,6 +5,7 @@
 #include "halftone/graph/ir/in_place.h"
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/memory/arena_packing.h"
+#include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
@@ -96,7 +97,7 @@ class Planner {
       const ir::Node& node = *graph_.nodes()[p];
       NodePlan& plan = plan_.nodes[p];
       HT_CHECK(!node.op().is_marker, "memory is planned after the last marker is lowered");
-      const bool is_kept = options_.is_kept && options_.is_kept(node);
+      const bool is_kept = options_.keep_casts && IsKeptCast(node);
       plan.runs = !IsSource(node) && !IsOp(node, "commit") && !IsStorageAlias(node) && !is_kept;
       for (int i = 0; i < node.num_outputs(); ++i) {
         const ValueId id{node.id(), i};

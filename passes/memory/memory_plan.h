@@ -28,9 +28,9 @@ struct MemoryPlanOptions {
   // Whether a node may be such a writer. Empty: any. For devices on which a step runs on after a
   // fault.
   std::function<bool(const ir::Node&)> may_write_variable;
-  // Nodes whose one output is kept from step to step beside the arena, by whoever runs the plan:
-  // they do not run in it. Empty: none. Requires: a function of variables and constants.
-  std::function<bool(const ir::Node&)> is_kept;
+  // Kept casts (keep_low_weights.h) have a place beside the arena, where whoever runs the plan
+  // holds them from step to step: they do not run in it. False: they are casts like others.
+  bool keep_casts = true;
 };
 
 struct Slot {

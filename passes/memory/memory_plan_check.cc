@@ -6,7 +6,9 @@
 
 #include "halftone/core/allocator.h"
 #include "halftone/graph/ir/in_place.h"
+#include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/passes/layout/storage_alias.h"
+#include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
@@ -81,7 +83,7 @@ class Checker {
           status = PlaySource(node, plan);
         } else if (IsStorageAlias(node)) {
           status = PlayAlias(node, plan);
-        } else if (options_.is_kept && options_.is_kept(node)) {
+        } else if (options_.keep_casts && IsKeptCast(node)) {
           status = PlayKept(node, plan);
         } else if (!IsOp(node, "commit")) {
           status = PlayNode(node, plan);
@@ -193,6 +195,23 @@ class Checker {
       return Internal("is not where kept values are");
     }
     Write(slot, Content(node.output()));
+    const int variable = VariableIndex(node.input(0).node->attrs().GetString("name"));
+    kept_of_[{variable, node.output_type().dtype}].push_back(slot);
+    return absl::OkStatus();
+  }
+
+  // The kept casts that an update writes besides its parameter.
+  absl::Status PlayLowCopies(const ir::Node& node, const NodePlan& plan) {
+    if (!options_.keep_casts || !node.attrs().Has("low")) return absl::OkStatus();
+    const std::optional<DType> low = ops::LowCopyOf(node);
+    if (!low.has_value()) return absl::OkStatus();
+    const Slot& param = plan.outputs[0];
+    const auto kept = kept_of_.find({param.index, *low});
+    if (param.space != Space::kVariable || kept == kept_of_.end()) {
+      return Internal("writes a copy in ", Name(*low),
+                      ", but its parameter not in place, or no such cast of it is kept");
+    }
+    for (const Slot& slot : kept->second) Write(slot, "the next " + OldValue(param.index));
     return absl::OkStatus();
   }
 
@@ -225,7 +244,7 @@ class Checker {
     }
     Write(scratch, "scratch of " + node.Label());
     for (int i = 0; i < node.num_outputs(); ++i) Write(plan.outputs[i], Content(node.output(i)));
-    return absl::OkStatus();
+    return PlayLowCopies(node, plan);
   }
 
   // `output` is -1 for scratch.
@@ -329,6 +348,7 @@ class Checker {
   std::map<std::pair<int64_t, int>, Slot> slot_;
   std::map<int, ir::Value> committed_;  // variable to its new value
   std::set<int> written_variables_;
+  std::map<std::pair<int, DType>, std::vector<Slot>> kept_of_;  // by variable and dtype
   int inputs_ = 0;
   int constants_ = 0;
   int kept_ = 0;

@@ -17,7 +17,9 @@ namespace halftone::passes {
 //     runs from then on;
 //  5. at the end every graph output and every committed variable holds its value, and every other
 //     variable its old one;
-//  6. slots have the size of their values; arena offsets are aligned and inside the arena; scratch
+//  6. an update writes a kept cast only beside a parameter in place, and nobody reads the old one
+//     after it;
+//  7. slots have the size of their values; arena offsets are aligned and inside the arena; scratch
 //     is as large as the options say.
 // Errors: Internal, naming the node, the value and what holds its bytes instead.
 absl::Status CheckMemoryPlan(const ir::Graph& graph, const MemoryPlan& plan,

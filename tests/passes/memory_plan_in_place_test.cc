@@ -68,7 +68,7 @@ TEST(MemoryPlanInPlace, CheckerSeesABroadcastOperandOverwritten) {
 
 constexpr char kStep[] = R"(graph @g(%x: f32[4]) {
   %w = variable "w" : f32[4]
-  %low = cast(%w) {to=f16} : f16[4]
+  %low = cast(%w) {kept=true, to=f16} : f16[4]
   %low_32 = cast(%low) {to=f32} : f32[4]
   %y = mul(%x, %low_32)
   %next = sub(%w, %y)
@@ -77,19 +77,21 @@ constexpr char kStep[] = R"(graph @g(%x: f32[4]) {
 })";
 
 TEST(MemoryPlanInPlace, KeptValuesLieBesideTheArenaAndDoNotRun) {
-  MemoryPlanOptions options;
-  options.is_kept = [](const ir::Node& node) { return node.name() == "low"; };
   auto graph = ir::Parse(kStep);
   ASSERT_TRUE(graph.ok());
-  const MemoryPlan plan = PlanMemory(**graph, options);
-  EXPECT_TRUE(CheckMemoryPlan(**graph, plan, options).ok());
+  const MemoryPlan plan = PlanMemory(**graph);
+  EXPECT_TRUE(CheckMemoryPlan(**graph, plan).ok());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if ((*graph)->nodes()[i]->name() != "low") continue;
     EXPECT_FALSE(plan.nodes[i].runs);
     EXPECT_EQ(plan.nodes[i].outputs[0], (Slot{Slot::Space::kKept, 0, 0, 8}));
   }
   // A plan that runs it after all is found, and one that writes over it.
-  EXPECT_EQ(Message(CheckMemoryPlan(**graph, PlanMemory(**graph), options)),
+  MemoryPlanOptions options;
+  options.keep_casts = false;
+  const MemoryPlan running = PlanMemory(**graph, options);
+  EXPECT_TRUE(CheckMemoryPlan(**graph, running, options).ok());
+  EXPECT_EQ(Message(CheckMemoryPlan(**graph, running)),
             "memory plan: cast(%low): is not where kept values are");
   MemoryPlan wrong = plan;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -97,8 +99,28 @@ TEST(MemoryPlanInPlace, KeptValuesLieBesideTheArenaAndDoNotRun) {
       wrong.nodes[i].outputs[0] = {Slot::Space::kKept, 0, 0, 16};
     }
   }
-  EXPECT_EQ(Message(CheckMemoryPlan(**graph, wrong, options)),
-            "memory plan: mul(%y): writes a kept value");
+  EXPECT_EQ(Message(CheckMemoryPlan(**graph, wrong)), "memory plan: mul(%y): writes a kept value");
+}
+
+// The update has written the cast for the next step when %late reads it.
+TEST(MemoryPlanInPlace, CheckerSeesAKeptCastReadAfterItsUpdate) {
+  constexpr char kUpdate[] = R"(graph @g(%g: f32[4], %r: f32[], %ok: bool[], %n: i64[]) {
+    %w = variable "w" : f32[4]
+    %low = cast(%w) {kept=true, to=f16} : f16[4]
+    %early = neg(%low) : f16[4]
+    %next = sgd_update(%w, %g, %r, %r, %r, %ok, %n) {low=f16} : f32[4]
+    commit "w" = %next
+    return %early
+  })";
+  auto graph = ir::Parse(kUpdate);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(CheckMemoryPlan(**graph, PlanMemory(**graph)).ok());
+  std::string late = kUpdate;
+  late.replace(late.find("return %early"), 13, "%late = exp(%low) : f16[4]\n    return %early, %late");
+  graph = ir::Parse(late);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Message(CheckMemoryPlan(**graph, PlanMemory(**graph))),
+            "memory plan: exp(%late): reads %low, whose bytes hold the next variable \"w\"");
 }
 
 TEST(MemoryPlanInPlace, OnlyNodesThatMayWriteAVariable) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "halftone/passes/layout/storage_alias.h"
+#include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/memory/memory_plan.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
@@ -28,7 +29,8 @@ struct Buffer {
 
 // Whether a kernel runs for the node.
 bool Runs(const ir::Node& node) {
-  return !passes::IsSource(node) && !passes::IsOp(node, "commit") && !passes::IsStorageAlias(node);
+  return !passes::IsSource(node) && !passes::IsOp(node, "commit") &&
+         !passes::IsStorageAlias(node) && !passes::IsKeptCast(node);
 }
 
 class Accountant {
@@ -138,6 +140,7 @@ class Accountant {
 
   void SumUpOutside() {
     for (const auto& node : graph_.nodes()) {
+      if (passes::IsKeptCast(*node)) report_.kept_bytes += node->output_type().num_bytes();
       if (!passes::IsSource(*node) || passes::IsOp(*node, "variable")) continue;
       const int64_t bytes = node->output_type().num_bytes();
       (passes::IsOp(*node, "input") ? report_.input_bytes : report_.constant_bytes) += bytes;

@@ -2,8 +2,8 @@
 //
 // A value holds its bytes from the node that computes it to its last reader; a value to be
 // committed holds them to the end. Where the memory plan lets a node write over an operand, the
-// result takes over the operand's bytes. Inputs, constants, variables and graph outputs have their
-// place outside the arena and are only summed up. Scratch of kernels is not counted: it depends on
+// result takes over the operand's bytes. Inputs, constants, variables, kept casts of them and graph outputs have
+// their place outside the arena and are only summed up. Scratch of kernels is not counted: it depends on
 // the machine.
 #pragma once
 
@@ -38,6 +38,7 @@ struct MemoryReport {
   int peak = -1;                  // the first step with the most bytes; -1 if there is no step
   std::vector<MemoryHolder> held_at_peak;  // the largest first
   int64_t input_bytes = 0, constant_bytes = 0, variable_bytes = 0, output_bytes = 0;
+  int64_t kept_bytes = 0;  // 16-bit casts that stay beside their variables
 
   int64_t peak_bytes() const { return peak < 0 ? 0 : steps[peak].live; }
 };
@@ -49,7 +50,7 @@ MemoryReport MakeMemoryReport(const ir::Graph& graph);
 std::string ToText(const MemoryReport& report);
 // {"graph", "planned", "arena_bytes",
 //  "peak": {"step", "bytes", "held": [{"value", "type", "bytes", "last_reader"}]},
-//  "outside": {"inputs", "constants", "variables", "outputs"},
+//  "outside": {"inputs", "constants", "variables", "outputs"}, with "kept" where casts are,
 //  "steps": [{"node", "op", "adds", "frees", "live"}]}
 // "last_reader" is null for what is held to the end; "arena_bytes" and "peak" are null where there
 // is none.

@@ -25,6 +25,7 @@ std::string ToText(const MemoryReport& report) {
                          : "by node order: a graph with markers has no plan\n";
   text += "outside the arena: inputs " + FormatBytes(report.input_bytes) + ", constants " +
           FormatBytes(report.constant_bytes) + ", variables " + FormatBytes(report.variable_bytes) +
+          (report.kept_bytes == 0 ? "" : ", kept casts " + FormatBytes(report.kept_bytes)) +
           ", outputs " + FormatBytes(report.output_bytes) + "\n";
   if (report.peak < 0) return text + "nothing runs\n";
   text += "peak: " + FormatBytes(report.peak_bytes()) + " at step " + StepNumber(report.peak) +
@@ -66,6 +67,7 @@ std::string ToJson(const MemoryReport& report) {
                  {"variables", report.variable_bytes},
                  {"outputs", report.output_bytes}}},
                {"steps", Json::array()}};
+  if (report.kept_bytes > 0) json["outside"]["kept"] = report.kept_bytes;
   if (report.peak >= 0) {
     json["peak"] = {{"step", report.peak}, {"bytes", report.peak_bytes()}, {"held", Json::array()}};
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "halftone/core/dtype.h"
-#include "halftone/graph/ir/attribute.h"
+#include "halftone/graph/ir/graph.h"
 #include "halftone/graph/ir/op.h"
 #include "halftone/graph/ops/support/update_hypers.h"
 
@@ -151,6 +151,13 @@ void ForEachOptimizer(const Visit& visit) {
 
 // The names of all rules, in order.
 std::vector<std::string> OptimizerRules();
+
+// The dtype of the 16-bit copy of the new parameter that an update writes as well, if any: its
+// attribute `low`.
+inline std::optional<DType> LowCopyOf(const ir::Node& update) {
+  const DType low = update.attrs().GetDType("low");
+  return IsLow(low) ? std::optional(low) : std::nullopt;
+}
 
 // The states that are there, in order of the ports.
 template <typename Update>

@@ -21,6 +21,7 @@ class CudaTarget : public kernels::RegistryTarget {
     return DType::kBF16;
   }
   bool PrefersChannelsLast() const override { return true; }
+  bool KeepsLowWeights() const override { return true; }
 };
 
 }  // namespace
