@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -47,7 +46,9 @@ struct KernelArgs {
   void* workspace;            // workspace_bytes(), 64-byte aligned, contents undefined; null if 0
   RunState* state;
   int64_t fault_id = 0;  // what a kernel on an accelerator names itself in DeviceRunState; from 1
-  void* const* copies = nullptr;  // GroupMember::copy: one per member, null where it has none
+  // Of updates: the 16-bit copy of each one's new parameter (attribute `low`); null where it has
+  // none.
+  void* const* copies = nullptr;
 };
 
 // Built for exact shapes, dtypes and layouts. Run looks nothing up and takes no lock; outside
@@ -75,14 +76,6 @@ class Kernel {
   std::string name_;
 };
 
-// One node of a multi-tensor kernel.
-struct GroupMember {
-  const ir::Node* node;
-  // Dtype of a copy of output 0 that is written in the same pass, rounded once: the 16-bit weights
-  // of the next step.
-  std::optional<DType> copy;
-};
-
 // Candidates are tried in this order. kFallback: ours too, for what the others leave, an element at
 // a time or in f32 around another candidate.
 enum class KernelTier : uint8_t { kLibrary, kNative, kFallback, kReference };
@@ -97,11 +90,10 @@ struct KernelCandidate {
   // OK, or Unimplemented with the reason: "needs channels-last", "library gives only ref:any".
   std::function<absl::Status(const ir::Node&)> supports;
   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create;
-  // Multi-tensor, accelerators only: whether two supported nodes may share a kernel, and that
-  // kernel. Its arguments are the inputs of all members one after the other, their outputs
-  // likewise, and the copies. Empty: one kernel a node.
-  std::function<bool(const ir::Node&, const ir::Node&)> can_group;
-  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const std::vector<GroupMember>&)>
+  // Updates, accelerators only: one kernel for several nodes that this candidate supports, as
+  // group-updates has found them. Its arguments are the inputs of all nodes one after the other,
+  // their outputs likewise, and the copies. Empty: one kernel a node.
+  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const std::vector<const ir::Node*>&)>
       create_group;
 };
 
@@ -119,14 +111,12 @@ class KernelRegistry {
   // gets the refusals before the chosen one.
   absl::StatusOr<std::unique_ptr<Kernel>> Select(const ir::Node& node, Device::Kind device,
                                                  std::string* log = nullptr) const;
+  // The same for several nodes of one op that one kernel is to do.
+  absl::StatusOr<std::unique_ptr<Kernel>> SelectGroup(const std::vector<const ir::Node*>& nodes,
+                                                      Device::Kind device) const;
   // By exact name, for tests and benchmarks.
   absl::StatusOr<std::unique_ptr<Kernel>> CreateNamed(const ir::Node& node,
                                                       const std::string& name) const;
-  // The candidate of that exact name; null if there is none.
-  const KernelCandidate* Find(const std::string& op, const std::string& name) const;
-  // One kernel for all members. Requires: candidate.create_group.
-  absl::StatusOr<std::unique_ptr<Kernel>> CreateGroup(
-      const KernelCandidate& candidate, const std::vector<GroupMember>& members) const;
   std::vector<const KernelCandidate*> All() const;
 
  private:

@@ -82,30 +82,32 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Select(const ir::Node& n
   return Unimplemented(Describe(node), ": every kernel refuses:\n", refusals);
 }
 
+absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::SelectGroup(
+    const std::vector<const ir::Node*>& nodes, Device::Kind device) const {
+  for (const KernelCandidate* candidate : Candidates(nodes[0]->op().name, device)) {
+    if (candidate->create_group == nullptr ||
+        !std::all_of(nodes.begin(), nodes.end(),
+                     [&](const auto* node) { return CheckSupport(*candidate, *node).ok(); })) {
+      continue;
+    }
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create_group(nodes));
+    kernel->name_ = candidate->name;
+    return kernel;
+  }
+  return Unimplemented(Describe(*nodes[0]), ": no kernel does it together with ", nodes.size() - 1,
+                       " more");
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateNamed(const ir::Node& node,
                                                                     const std::string& name) const {
-  const KernelCandidate* const candidate = Find(node.op().name, name);
-  if (candidate == nullptr) {
-    return NotFound("no kernel \"", name, "\" for op ", node.op().name);
-  }
-  HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
-  kernel->name_ = candidate->name;
-  return kernel;
-}
-
-const KernelCandidate* KernelRegistry::Find(const std::string& op, const std::string& name) const {
   for (const KernelCandidate* candidate : All()) {
-    if (candidate->op == op && candidate->name == name) return candidate;
+    if (candidate->op != node.op().name || candidate->name != name) continue;
+    HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
+    kernel->name_ = candidate->name;
+    return kernel;
   }
-  return nullptr;
-}
-
-absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateGroup(
-    const KernelCandidate& candidate, const std::vector<GroupMember>& members) const {
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate.create_group(members));
-  kernel->name_ = candidate.name;
-  return kernel;
+  return NotFound("no kernel \"", name, "\" for op ", node.op().name);
 }
 
 std::vector<const KernelCandidate*> KernelRegistry::All() const {

@@ -1,5 +1,6 @@
 #include "halftone/kernels/registry_target.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace halftone::kernels {
@@ -19,6 +20,12 @@ bool RegistryTarget::HasKernel(const std::string& op, DType dtype) const {
 
 bool RegistryTarget::CanRun(const std::string& op) const {
   return !registry_.Candidates(op, device_).empty();
+}
+
+bool RegistryTarget::JoinsUpdates(const std::string& op) const {
+  const std::vector<const KernelCandidate*> candidates = registry_.Candidates(op, device_);
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [](const auto* candidate) { return candidate->create_group != nullptr; });
 }
 
 DType RegistryTarget::PreferredLowType(std::string* reason) const {

@@ -22,6 +22,7 @@ class RegistryTarget : public ir::Target {
   DType PreferredLowType(std::string* reason) const override;
   bool PrefersChannelsLast() const override { return false; }
   bool KeepsLowWeights() const override { return false; }
+  bool JoinsUpdates(const std::string& op) const override;
 
  private:
   const KernelRegistry& registry_;

@@ -21,7 +21,8 @@ const std::vector<FixedTarget>& Targets() {
                    .cannot_run = {},
                    .preferred_low = DType::kBF16,
                    .preferred_reason = "tensor cores; bf16 needs no loss scaling",
-           .keeps_low_weights = true}),
+                   .keeps_low_weights = true,
+                   .joins_updates = true}),
   };
   return *targets;
 }

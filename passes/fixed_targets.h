@@ -21,6 +21,7 @@ struct TargetDescription {
   std::string preferred_reason;
   bool channels_last = true;
   bool keeps_low_weights = false;
+  bool joins_updates = false;
 };
 
 class FixedTarget : public ir::Target {
@@ -33,6 +34,7 @@ class FixedTarget : public ir::Target {
   DType PreferredLowType(std::string* reason) const override;
   bool PrefersChannelsLast() const override { return d_.channels_last; }
   bool KeepsLowWeights() const override { return d_.keeps_low_weights; }
+  bool JoinsUpdates(const std::string& op) const override { return d_.joins_updates && CanRun(op); }
 
  private:
   const TargetDescription d_;

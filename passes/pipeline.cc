@@ -9,6 +9,7 @@
 #include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/layout/assign_layouts.h"
+#include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/decompose_unsupported.h"
 #include "halftone/passes/rewrite/eliminate_common_subexpressions.h"
@@ -56,6 +57,7 @@ constexpr struct {
     {"decompose-unsupported", &MakeDecomposeUnsupported},
     {"clean-up-casts", &MakeCleanUpCasts},
     {"assign-layouts", &MakeAssignLayouts},
+    {"group-updates", &MakeGroupUpdates},
     {"keep-low-weights", &MakeKeepLowWeights},
 };
 
@@ -93,7 +95,9 @@ void AddPipeline(PassManager& manager) {
   // After everything that adds ops on activations, so that all get a layout together.
   manager.Add(MakeAssignLayouts());
   manager.AddGroup("tidy", Tidying());
-  // When no node comes, goes or changes its place any more: it looks at who reads what last.
+  // When no node comes, goes or changes its place any more: it joins neighbours.
+  manager.Add(MakeGroupUpdates());
+  // Looks at who reads what last, and at what the launches of updates write in place.
   manager.Add(MakeKeepLowWeights());
 }
 

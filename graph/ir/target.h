@@ -23,6 +23,8 @@ class Target {
   virtual bool PrefersChannelsLast() const = 0;
   // Whether 16-bit casts of variables are kept from step to step, and updates write them.
   virtual bool KeepsLowWeights() const = 0;
+  // Whether one kernel does several nodes of the update op `op`.
+  virtual bool JoinsUpdates(const std::string& op) const = 0;
 };
 
 }  // namespace halftone::ir

@@ -80,6 +80,9 @@ std::vector<ir::AttrSpec> UpdateAttrs(const Update& defaults) {
   attrs.push_back(Optional("low", DType::kF32,
                            "set by keep-low-weights: f16 or bf16, in which new_param is written "
                            "over the kept cast of param as well; f32: no such copy"));
+  attrs.push_back(Optional("group", int64_t{0},
+                           "set by group-updates: neighbours of one number run in one launch; 0: "
+                           "alone"));
   return attrs;
 }
 

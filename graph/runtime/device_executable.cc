@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "halftone/core/align.h"
+#include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 
 namespace halftone::runtime {
@@ -36,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Executable>> DeviceExecutable::Create(
   e->graph_ = std::move(graph);
   e->may_record_ = MayRecord();
   e->arena_ = std::move(arena);
-  HT_RETURN_IF_ERROR(e->SelectKernels(backend.device().kind));
+  HT_RETURN_IF_ERROR(e->SelectKernels(backend.device().kind, /*joins_updates=*/true));
   HT_RETURN_IF_ERROR(e->ResolveVariables(seed, store));
   HT_RETURN_IF_ERROR(e->PlaceVariables());
   HT_RETURN_IF_ERROR(e->PlaceKept());
@@ -51,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Executable>> DeviceExecutable::Create(
     };
   }
   e->Plan(std::move(options));
-  HT_RETURN_IF_ERROR(e->GroupCalls());
+  HT_RETURN_IF_ERROR(e->FindCopies());
   e->LayOut();
   HT_ASSIGN_OR_RETURN(e->io_, backend.Allocate(e->layout_.end));
   HT_RETURN_IF_ERROR(e->PlaceConstants());
@@ -98,6 +99,38 @@ absl::Status DeviceExecutable::PlaceKept() {
     kept_.push_back(std::move(kept));
   }
   return absl::OkStatus();
+}
+
+absl::Status DeviceExecutable::FindCopies() {
+  for (const Call& call : calls_) {
+    std::vector<int> copies;
+    size_t output = call.first_output;
+    for (const ir::Node* node : call.nodes) {
+      const std::optional<DType> low =
+          node->attrs().Has("low") ? ops::LowCopyOf(*node) : std::nullopt;
+      int copy = -1;
+      if (low.has_value()) {
+        HT_ASSIGN_OR_RETURN(copy, FindKept(*node, output_slots_[output], *low));
+        kept_[static_cast<size_t>(copy)].written_by_update = true;
+      }
+      copies.push_back(copy);
+      output += static_cast<size_t>(node->num_outputs());
+    }
+    call_copies_.push_back(std::move(copies));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> DeviceExecutable::FindKept(const ir::Node& update, const passes::Slot& param,
+                                               DType low) const {
+  for (size_t k = 0; k < kept_.size(); ++k) {
+    if (param.space == Space::kVariable && kept_[k].variable == static_cast<size_t>(param.index) &&
+        kept_[k].dtype == low) {
+      return static_cast<int>(k);
+    }
+  }
+  return Internal(update.Label(), ": writes a copy in ", Name(low),
+                  ", but its parameter not in place, or no such cast of it is kept");
 }
 
 void DeviceExecutable::LayOut() {
@@ -162,12 +195,10 @@ void DeviceExecutable::Bind() {
 
   workspaces_.clear();
   copy_tables_.clear();
-  group_workspaces_.resize(calls_.size());
   for (size_t c = 0; c < calls_.size(); ++c) {
-    const bool has_own = calls_[c].workspace < 0;
-    workspaces_.push_back(calls_[c].kernel->workspace_bytes() == 0 ? nullptr
-                          : has_own                                ? group_workspaces_[c]->data()
-                                    : static_cast<char*>(arena_->data()) + calls_[c].workspace);
+    workspaces_.push_back(calls_[c].kernel->workspace_bytes() == 0
+                              ? nullptr
+                              : static_cast<char*>(arena_->data()) + calls_[c].workspace);
     std::vector<void*> copies;
     for (const int kept : call_copies_[c]) {
       copies.push_back(kept < 0 ? nullptr : kept_[static_cast<size_t>(kept)].copy->memory->data());
@@ -325,14 +356,14 @@ absl::Status DeviceExecutable::Enqueue(void* stream, bool one_by_one) {
     const bool is_timed = one_by_one && profile_ != nullptr;
     if (is_timed) HT_RETURN_IF_ERROR(backend_.Synchronize());
     const auto start = std::chrono::steady_clock::now();
-    if (one_by_one) backend_.BeginRange(call.node->name().c_str());
+    if (one_by_one) backend_.BeginRange(call.nodes[0]->name().c_str());
     call.kernel->Run(args);
     if (one_by_one) backend_.EndRange();
     HT_RETURN_IF_ERROR(state.error);
     if (is_timed) {
       HT_RETURN_IF_ERROR(backend_.Synchronize());
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-      profile_(*call.node, *call.kernel, taken.count());
+      profile_(*call.nodes[0], *call.kernel, taken.count());
     }
   }
   HT_RETURN_IF_ERROR(backend_.CopySegments(output_copies_, nullptr, stream));
@@ -346,7 +377,7 @@ absl::Status DeviceExecutable::CheckStep(const char* slot) const {
   if (state.fault_id == 0) return absl::OkStatus();
   const auto call = static_cast<size_t>(state.fault_id - 1);
   HT_CHECK(call < calls_.size(), "a fault of a node that the step does not have");
-  return FaultOf(*calls_[call].node,
+  return FaultOf(*calls_[call].nodes[0],
                  {true, state.fault_value, state.fault_bound, state.fault_position});
 }
 

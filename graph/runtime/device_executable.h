@@ -43,7 +43,7 @@ class DeviceExecutable : public Executable {
   struct Kept {
     size_t variable;
     DType dtype;
-    std::unique_ptr<kernels::Kernel> kernel;
+    std::shared_ptr<kernels::Kernel> kernel;
     DeviceCopy* copy;
     bool written_by_update = false;
   };
@@ -61,12 +61,10 @@ class DeviceExecutable : public Executable {
   explicit DeviceExecutable(kernels::DeviceBackend& backend) : backend_(backend) {}
   absl::Status PlaceVariables();
   absl::Status PlaceKept();
-  // Joins neighbouring calls that one multi-tensor kernel can do.
-  absl::Status GroupCalls();
-  bool IsIndependent(const Call& call, const Call& other) const;
-  // Which kept cast the call writes besides the variable that it updates in place; -1: none. Error:
-  // Internal if the graph and the plan of memory do not agree on that.
-  absl::StatusOr<int> KeptThatUpdates(const Call& call) const;
+  // Which kept cast each update writes besides its parameter.
+  absl::Status FindCopies();
+  // Error: Internal if graph and memory plan do not agree on what `update` writes.
+  absl::StatusOr<int> FindKept(const ir::Node& update, const passes::Slot& param, DType low) const;
   void LayOut();
   absl::Status PlaceConstants();
   void Bind();
@@ -89,7 +87,6 @@ class DeviceExecutable : public Executable {
   Layout layout_;
   std::unique_ptr<kernels::DeviceMemory> io_, constant_memory_;
   std::vector<size_t> constant_offsets_;
-  std::vector<std::unique_ptr<kernels::DeviceMemory>> group_workspaces_;
   std::vector<DeviceCopy*> masters_;  // by variable
   std::vector<size_t> written_indices_;
   std::vector<Kept> kept_;

@@ -6,6 +6,7 @@
 #include "halftone/graph/runtime/host_executable.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/layout/storage_alias.h"
+#include "halftone/passes/memory/group_updates.h"
 
 namespace halftone::runtime {
 namespace {
@@ -40,11 +41,12 @@ absl::Status Executable::Run(const void* const* inputs, void* const* outputs, ui
   return Finish();
 }
 
-absl::Status Executable::SelectKernels(Device::Kind device) {
+absl::Status Executable::SelectKernels(Device::Kind device, bool joins_updates) {
+  const kernels::KernelRegistry& registry = kernels::KernelRegistry::Global();
   for (const std::unique_ptr<ir::Node>& node : graph_->nodes()) {
     if (!Computes(*node)) continue;
     std::string refusals;
-    auto kernel = kernels::KernelRegistry::Global().Select(*node, device, &refusals);
+    auto kernel = registry.Select(*node, device, &refusals);
     if (!kernel.ok()) return Annotate(kernel.status(), Where(*node));
     kernel_log_ += Concat("%", node->name(), " = ", node->op().name, ": ", (*kernel)->name());
     if (!(*kernel)->implementation().empty()) {
@@ -52,6 +54,20 @@ absl::Status Executable::SelectKernels(Device::Kind device) {
     }
     kernel_log_ += "\n" + refusals;
     selected_[node->id()] = *std::move(kernel);
+  }
+  if (!joins_updates) return absl::OkStatus();
+  std::map<int, std::vector<const ir::Node*>> launches;
+  const std::vector<int> firsts = passes::LaunchesOf(*graph_);
+  for (size_t p = 0; p < firsts.size(); ++p) {
+    launches[firsts[p]].push_back(graph_->nodes()[p].get());
+  }
+  for (const auto& [first, nodes] : launches) {
+    if (nodes.size() == 1) continue;
+    HT_ASSIGN_OR_RETURN(const std::shared_ptr<kernels::Kernel> kernel,
+                        registry.SelectGroup(nodes, device));
+    kernel_log_ += Concat("%", nodes[0]->name(), " and ", nodes.size() - 1, " more: one ",
+                          kernel->name(), "\n");
+    for (const ir::Node* node : nodes) selected_[node->id()] = kernel;
   }
   return absl::OkStatus();
 }
@@ -85,17 +101,19 @@ void Executable::Plan(passes::MemoryPlanOptions options) {
     if (node.op().name == "input") input_types_.push_back(node.output_type());
     if (node.op().name == "constant") constants_.push_back(node.attrs().Get<Tensor>("value"));
     if (!plan.runs) continue;
-    Call call;
-    call.node = &node;
-    call.kernel = std::move(selected_.at(node.id()));
-    call.first_input = input_slots_.size();
-    call.first_output = output_slots_.size();
-    call.workspace = plan.workspace_offset;
-    call.can_fault = node.op().can_fault;
+    const std::shared_ptr<kernels::Kernel>& kernel = selected_.at(node.id());
+    if (!plan.joins || calls_.back().kernel != kernel) {
+      calls_.push_back({{},
+                        kernel,
+                        input_slots_.size(),
+                        output_slots_.size(),
+                        plan.workspace_offset,
+                        node.op().can_fault});
+    }
+    calls_.back().nodes.push_back(&node);
     for (const ir::Value& v : node.inputs())
       input_slots_.push_back(slots.at({v.node->id(), v.index}));
     output_slots_.insert(output_slots_.end(), plan.outputs.begin(), plan.outputs.end());
-    calls_.push_back(std::move(call));
   }
   selected_.clear();
   for (const ir::Output& output : graph_->outputs()) output_types_.push_back(output.value.type());
@@ -107,7 +125,7 @@ absl::Status Executable::FaultOf(const ir::Node& node, const kernels::Fault& fau
 
 std::vector<Executable::Step> Executable::steps() const {
   std::vector<Step> steps;
-  for (const Call& call : calls_) steps.push_back({call.node, call.kernel.get()});
+  for (const Call& call : calls_) steps.push_back({call.nodes[0], call.kernel.get()});
   return steps;
 }
 

@@ -77,8 +77,8 @@ class Executable {
  protected:
   using Space = passes::Slot::Space;
   struct Call {
-    const ir::Node* node;  // of a multi-tensor kernel, the first
-    std::unique_ptr<kernels::Kernel> kernel;
+    std::vector<const ir::Node*> nodes;  // several: updates in one launch
+    std::shared_ptr<kernels::Kernel> kernel;
     size_t first_input = 0;   // into input_slots_ and the tables made of it
     size_t first_output = 0;  // into output_slots_
     int64_t workspace = 0;    // arena offset
@@ -86,7 +86,8 @@ class Executable {
   };
 
   Executable() = default;
-  absl::Status SelectKernels(Device::Kind device);
+  // `joins_updates`: one kernel for the updates of a group.
+  absl::Status SelectKernels(Device::Kind device, bool joins_updates);
   absl::Status ResolveVariables(uint64_t seed, VariableStore& store);
   // Plans memory (workspaces are those of the selected kernels) and lays out the calls.
   void Plan(passes::MemoryPlanOptions options);
@@ -96,7 +97,7 @@ class Executable {
   std::shared_ptr<Arena> arena_;
   passes::MemoryPlan plan_;
   std::vector<ir::ValueType> input_types_, output_types_;
-  std::map<int64_t, std::unique_ptr<kernels::Kernel>> selected_;  // by node id, until Plan
+  std::map<int64_t, std::shared_ptr<kernels::Kernel>> selected_;  // by node id, until Plan
   std::vector<Call> calls_;
   std::vector<passes::Slot> input_slots_, output_slots_;
   std::vector<std::shared_ptr<VariableStorage>> variables_;  // in the order of the graph's

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<Executable>> HostExecutable::Create(std::unique_p
   std::unique_ptr<HostExecutable> executable(new HostExecutable());
   executable->graph_ = std::move(graph);
   executable->arena_ = std::move(arena);
-  HT_RETURN_IF_ERROR(executable->SelectKernels(device.kind));
+  HT_RETURN_IF_ERROR(executable->SelectKernels(device.kind, /*joins_updates=*/false));
   HT_RETURN_IF_ERROR(executable->ResolveVariables(seed, store));
   passes::MemoryPlanOptions options;
   options.keep_casts = false;  // a cast is cheaper here than to know whether a kept one is stale
@@ -94,10 +94,10 @@ absl::Status HostExecutable::RunKernels(uint64_t run_count) {
       const auto start = std::chrono::steady_clock::now();
       call.kernel->Run(args);
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-      profile_(*call.node, *call.kernel, taken.count());
+      profile_(*call.nodes[0], *call.kernel, taken.count());
     }
     if (call.can_fault && state.fault.raised) {
-      return FaultOf(*call.node, state.fault);
+      return FaultOf(*call.nodes[0], state.fault);
     }
   }
   return absl::OkStatus();

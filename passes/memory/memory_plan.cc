@@ -5,6 +5,7 @@
 #include "halftone/graph/ir/in_place.h"
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/memory/arena_packing.h"
+#include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
@@ -15,7 +16,8 @@ namespace {
 struct Storage {
   Slot slot;
   bool fixed = false;  // has its place outside the arena
-  int first = 0;       // position of the node that writes it first
+  int writer = 0;      // position of the node that writes it
+  int first = 0;       // of the first node of the launch in which it is written
   int last = 0;        // position of its last reader; the number of nodes: read after the last one
   int merged_into = -1;
 };
@@ -35,7 +37,14 @@ struct OldValue {
 class Planner {
  public:
   Planner(const ir::Graph& graph, const MemoryPlanOptions& options)
-      : graph_(graph), options_(options), end_(static_cast<int>(graph.nodes().size())) {}
+      : graph_(graph),
+        options_(options),
+        end_(static_cast<int>(graph.nodes().size())),
+        begins_(LaunchesOf(graph)),
+        ends_(begins_.size()) {
+    for (int p = 0; p < end_; ++p) ends_[begins_[p]] = p;
+    for (int p = 0; p < end_; ++p) ends_[p] = ends_[begins_[p]];
+  }
 
   MemoryPlan Run() {
     CreateStorages();
@@ -62,7 +71,9 @@ class Planner {
   int NewStorage(int position, int64_t bytes) {
     Storage storage;
     storage.slot.bytes = bytes;
-    storage.first = storage.last = position;
+    storage.writer = position;
+    storage.first = begins_[position];
+    storage.last = ends_[position];
     storages_.push_back(storage);
     return static_cast<int>(storages_.size()) - 1;
   }
@@ -115,7 +126,8 @@ class Planner {
           storages_[s].slot.index = kept_++;
         }
       }
-      if (plan.runs && options_.workspace_bytes) {
+      plan.joins = plan.runs && begins_[p] != p;
+      if (plan.runs && !plan.joins && options_.workspace_bytes) {
         plan.workspace_bytes = options_.workspace_bytes(node);
       }
     }
@@ -129,7 +141,7 @@ class Planner {
       const int when = IsOp(node, "commit") ? end_ : p;
       for (int port = 0; port < node.num_inputs(); ++port) {
         Storage& storage = storages_[StorageOf(node.input(port))];
-        storage.last = std::max(storage.last, when);
+        storage.last = std::max(storage.last, when == end_ ? end_ : ends_[p]);
         if (IsOldValue(storage)) old_values_[storage.slot.index].reads.push_back({when, port});
       }
     }
@@ -177,14 +189,14 @@ class Planner {
   // Whether nothing needs the old value of `variable` once storage `s` is written, and the step
   // cannot fail any more.
   bool CanWriteInPlace(int s, int variable) const {
-    const int writer = storages_[s].first;
+    const int writer = storages_[s].writer;
     if (options_.may_write_variable && !options_.may_write_variable(*graph_.nodes()[writer])) {
       return false;
     }
     if (last_fault_ >= writer || old_values_[variable].is_output) return false;
     const std::vector<Read>& reads = old_values_[variable].reads;
     return std::all_of(reads.begin(), reads.end(), [&](const Read& read) {
-      return read.position < writer ||
+      return read.position < begins_[writer] ||
              (read.position == writer && IsWrittenOver(*graph_.nodes()[writer], read.port, s));
     });
   }
@@ -211,7 +223,8 @@ class Planner {
 
   void ReuseOperands() {
     for (int p = 0; p < end_; ++p) {
-      if (!plan_.nodes[p].runs) continue;
+      // In a launch of several nothing is over before the rest.
+      if (!plan_.nodes[p].runs || begins_[p] != ends_[p]) continue;
       const ir::Node& node = *graph_.nodes()[p];
       std::vector<int> reused;
       for (const ir::InPlacePair& pair : node.op().in_place) {
@@ -244,7 +257,7 @@ class Planner {
     for (int p = 0; p < end_; ++p) {
       NodePlan& plan = plan_.nodes[p];
       plan_.unshared_bytes += AlignedBytes(plan.workspace_bytes);
-      lifetimes.push_back({plan.workspace_bytes, p, p});
+      lifetimes.push_back({plan.workspace_bytes, begins_[p], ends_[p]});
       offsets.push_back(&plan.workspace_offset);
     }
     MakeCommitCopies();
@@ -287,6 +300,7 @@ class Planner {
   const ir::Graph& graph_;
   const MemoryPlanOptions& options_;
   const int end_;
+  std::vector<int> begins_, ends_;  // by position: the first and last node of the launch
   int inputs_ = 0;
   int constants_ = 0;
   int kept_ = 0;

@@ -16,7 +16,8 @@
 namespace halftone::passes {
 
 struct MemoryPlanOptions {
-  // Scratch bytes that the kernel of a node needs while it runs. Empty: none.
+  // Scratch bytes that the kernel of a node needs while it runs; of a launch, asked of its first
+  // node. Empty: none.
   std::function<int64_t(const ir::Node&)> workspace_bytes;
   // Write outputs over operands that nobody reads again, for the pairs an op's record allows.
   bool reuse_operands = true;
@@ -29,7 +30,8 @@ struct MemoryPlanOptions {
   // fault.
   std::function<bool(const ir::Node&)> may_write_variable;
   // Kept casts (keep_low_weights.h) have a place beside the arena, where whoever runs the plan
-  // holds them from step to step: they do not run in it. False: they are casts like others.
+  // holds them from step to step: they do not run in it. False: they are casts like others. Goes
+  // with write_variables_in_place, which updates that write kept casts rely on.
   bool keep_casts = true;
 };
 
@@ -51,6 +53,9 @@ struct NodePlan {
   // False for inputs, variables, constants and commits, for nodes that share their operand's bytes,
   // and for kept ones.
   bool runs = true;
+  // Runs in one launch with the node before it that runs (group_updates.h): operands and results of
+  // all nodes of a launch are there at once.
+  bool joins = false;
 };
 
 // Graph output `output` is copied from `from` after the last node.

@@ -148,7 +148,7 @@ class Checker {
     scratch.offset = plan.workspace_offset;
     scratch.bytes = plan.workspace_bytes;
     HT_RETURN_IF_ERROR(CheckInArena(scratch));
-    if (plan.runs && options_.workspace_bytes &&
+    if (plan.runs && !plan.joins && options_.workspace_bytes &&
         plan.workspace_bytes < options_.workspace_bytes(node)) {
       return Internal("scratch of ", plan.workspace_bytes, " bytes; expected ",
                       options_.workspace_bytes(node));
@@ -229,6 +229,7 @@ class Checker {
       return Internal("may fault after ", OldValue(*written_variables_.begin()), " is written");
     }
     for (ir::Value v : node.inputs()) HT_RETURN_IF_ERROR(Holds(SlotOf(v), Content(v)));
+    if (!plan.joins) launch_.clear();
     std::vector<Slot> written = plan.outputs;
     Slot scratch;
     scratch.offset = plan.workspace_offset;
@@ -236,12 +237,17 @@ class Checker {
     written.push_back(scratch);
     for (size_t i = 0; i < written.size(); ++i) {
       const bool is_scratch = i + 1 == written.size();
+      for (const Slot& used : launch_) {
+        if (Overlap(written[i], used)) return Internal("writes what its launch uses");
+      }
       for (size_t j = 0; j < i; ++j) {
         if (Overlap(written[i], written[j])) return Internal("outputs overlap");
       }
       HT_RETURN_IF_ERROR(CheckOperands(node, written[i], is_scratch ? -1 : static_cast<int>(i)));
       if (!is_scratch) HT_RETURN_IF_ERROR(CheckMayWrite(node, static_cast<int>(i), written[i]));
     }
+    launch_.insert(launch_.end(), written.begin(), written.end());
+    for (ir::Value v : node.inputs()) launch_.push_back(SlotOf(v));
     Write(scratch, "scratch of " + node.Label());
     for (int i = 0; i < node.num_outputs(); ++i) Write(plan.outputs[i], Content(node.output(i)));
     return PlayLowCopies(node, plan);
@@ -348,6 +354,7 @@ class Checker {
   std::map<std::pair<int64_t, int>, Slot> slot_;
   std::map<int, ir::Value> committed_;  // variable to its new value
   std::set<int> written_variables_;
+  std::vector<Slot> launch_;  // what the nodes before in this launch read and write
   std::map<std::pair<int, DType>, std::vector<Slot>> kept_of_;  // by variable and dtype
   int inputs_ = 0;
   int constants_ = 0;

@@ -10,7 +10,7 @@ namespace halftone::passes {
 // Checks, step by step, that
 //  1. every operand a node reads, and every source of a copy at the end, still holds its value in
 //     all of its bytes (so no two live buffers overlap);
-//  2. no output overlaps an operand, unless it is exactly that operand through an in-place pair of
+//  2. within a launch of several nodes nobody writes what another one reads or writes; no output overlaps an operand, unless it is exactly that operand through an in-place pair of
 //     the record, read by no other port; outputs and scratch of a node do not overlap each other;
 //  3. nothing writes a graph input, a constant, or the buffer of another graph output;
 //  4. a variable is written before the end only by its commit's value, and no node that may fault

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/builder.h"
+#include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/kernels/cuda/runtime/status.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/run_on_device.h"
@@ -12,7 +13,6 @@ namespace halftone::testing {
 namespace {
 
 using kernels::DeviceRunState;
-using kernels::GroupMember;
 
 enum Port { kParam, kGrad, kLr, kInvScale, kClip, kApply, kStep, kState };
 
@@ -53,6 +53,7 @@ struct Scalars {
 // The parameters of one optimizer on the host; members share the scalar operands.
 class Parameters {
  public:
+  // Copies of members i % 3 == 1 (f16) and 2 (bf16).
   Parameters(const Setting& setting, const std::vector<int64_t>& sizes) : graph_("updates") {
     ir::Builder b(&graph_);
     std::vector<ir::Expr> scalars;
@@ -71,7 +72,9 @@ class Parameters {
         inputs.push_back(b.Input(Concat("state", i, "_", s), type));
         values_.back().push_back(Random(type, i, 1 + s, 0, s == 0 ? setting.lowest_state : 0));
       }
-      nodes_.push_back(b.Make(setting.op, inputs, setting.attrs)[0].value().node);
+      ir::Attributes attrs = setting.attrs;
+      if (i % 3 != 0) attrs.Set("low", i % 3 == 1 ? DType::kF16 : DType::kBF16);
+      nodes_.push_back(b.Make(setting.op, inputs, attrs)[0].value().node);
     }
     HT_CHECK(b.status().ok(), "a graph of updates");
   }
@@ -111,12 +114,11 @@ struct Ran {
   std::vector<Tensor> copies;
 };
 
-// One step of all members by one kernel; copies of members i % 3 == 1 (f16) and 2 (bf16), filled
-// with `copy_before`. Not in place: outputs of their own.
+// One step of all members by one kernel, their copies filled with `copy_before`. Not in place:
+// outputs of their own.
 Ran RunGroup(Parameters& p, const Scalars& scalars, bool in_place = true, int64_t fault_id = 0,
              unsigned char copy_before = 0x77) {
   const auto& candidate = *CudaCandidates(p.nodes()[0]->op().name).at(0);
-  std::vector<GroupMember> members;
   std::vector<DeviceMemory> memory;
   memory.reserve(p.nodes().size() * 12);
   std::vector<const void*> inputs;
@@ -128,10 +130,7 @@ Ran RunGroup(Parameters& p, const Scalars& scalars, bool in_place = true, int64_
   std::vector<const void*> shared(kState);
   for (size_t i = 0; i < p.nodes().size(); ++i) {
     const ir::Node& node = *p.nodes()[i];
-    const std::optional<DType> copy = i % 3 == 0   ? std::nullopt
-                                      : i % 3 == 1 ? std::optional(DType::kF16)
-                                                   : std::optional(DType::kBF16);
-    members.push_back({&node, copy});
+    const std::optional<DType> copy = ops::LowCopyOf(node);
     const std::vector<Tensor> host = p.Inputs(i, scalars);
     for (size_t port = 0; port < host.size(); ++port) {
       const bool scalar = port >= kLr && port <= kStep;
@@ -154,7 +153,7 @@ Ran RunGroup(Parameters& p, const Scalars& scalars, bool in_place = true, int64_
       reads.push_back(memory.size() - 1);
     }
   }
-  auto kernel = candidate.create_group(members);
+  auto kernel = candidate.create_group(p.nodes());
   HT_CHECK(kernel.ok() && (*kernel)->keeps_state_on_fault(), "a kernel for the group");
   DeviceRunState device_state;
   device_state.fault_id = fault_id;
@@ -289,40 +288,6 @@ INSTANTIATE_TEST_SUITE_P(All, OptimizerGroupTest,
                          ::testing::Values(Sgd, Momentum, Adam, Rmsprop, RmspropMomentum,
                                            RmspropCentered, RmspropAll),
                          SettingName);
-
-bool CanGroup(const ir::Node* a, const ir::Node* b) {
-  return CudaCandidates(a->op().name).at(0)->can_group(*a, *b);
-}
-
-TEST(OptimizerGroupingTest, AlikeUpdatesWithTheSameScalarsShareAKernel) {
-  ir::Graph graph("g");
-  ir::Builder b(&graph);
-  const auto scalar = [&](const char* name, DType dtype = DType::kF32) {
-    return b.Input(name, {dtype, Shape{}});
-  };
-  const ir::Expr lr = scalar("lr"), other_lr = scalar("other_lr"), inv = scalar("inv"),
-                 clip = scalar("clip"), apply = scalar("apply", DType::kBool),
-                 step = scalar("step", DType::kI64);
-  const auto update = [&](int64_t size, ir::Expr rate, double decay, DType dtype = DType::kF32) {
-    const ir::Expr p = b.Input("p", {dtype, Shape{size}}), g = b.Input("g", {dtype, Shape{size}});
-    return b.Op("sgd_update", {p, g, rate, inv, clip, apply, step}, {{"weight_decay", decay}})
-        .value()
-        .node;
-  };
-  const ir::Node* first = update(3, lr, 0.5);
-  EXPECT_TRUE(CanGroup(first, update(70, lr, 0.5)));
-  EXPECT_FALSE(CanGroup(first, update(3, other_lr, 0.5)));
-  EXPECT_FALSE(CanGroup(first, update(3, lr, 0.25)));
-  EXPECT_FALSE(CanGroup(first, update(3, lr, 0.5, DType::kF64)));
-}
-
-TEST(OptimizerGroupingTest, CopiesAreSixteenBit) {
-  Parameters p(Sgd(), {3});
-  const auto kernel =
-      CudaCandidates("sgd_update").at(0)->create_group({GroupMember{p.nodes()[0], DType::kF32}});
-  EXPECT_EQ(kernel.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(Message(kernel.status()), "a copy in f32; only f16 and bf16");
-}
 
 }  // namespace
 }  // namespace halftone::testing

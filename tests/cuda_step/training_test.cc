@@ -117,6 +117,15 @@ TEST(CudaStep, OptimizerUpdatesAreOneKernelAndWriteTheLowCopies) {
   Train(graph, Device::Cuda(0), 3, [](int step) { return Batch(step); });
   EXPECT_NE(graph.kernel_log().find("and 5 more: one cuda:native:adam_update"), std::string::npos)
       << graph.kernel_log();
+  // The graph says so: one number for all, and a copy for each of the two weights.
+  int grouped = 0, copies = 0;
+  for (const auto& node : graph.compiled_graph()->nodes()) {
+    if (node->op().name != "adam_update") continue;
+    grouped += node->attrs().GetInt("group") == 1 ? 1 : 0;
+    copies += node->attrs().GetDType("low") == DType::kF16 ? 1 : 0;
+  }
+  EXPECT_EQ(grouped, 6);
+  EXPECT_EQ(copies, 2);
   for (const auto& step : graph.executable()->steps()) {
     // A cast of a weight in the step would be one that nobody kept.
     EXPECT_FALSE(step.node->op().name == "cast" &&

@@ -32,7 +32,9 @@ const std::vector<Layer>& Layers() {
       // The rooms of passes/ know of what lies above them only what a pass is.
       {"passes/rewrite", {"core", "graph/ir", "graph/ops/support", "passes/pass.h"}},
       {"passes/layout", {"core", "graph/ir", "passes/pass.h", "passes/rewrite"}},
-      {"passes/memory", {"core", "graph/ir", "passes/layout", "passes/rewrite"}},
+      {"passes/memory",
+       {"core", "graph/ir", "graph/ops/support", "passes/pass.h", "passes/layout",
+        "passes/rewrite"}},
       {"passes/amp", {"core", "proto", "graph/ir", "optim", "passes/pass.h", "passes/rewrite"}},
       {"passes/autodiff",
        {"core", "graph/ir", "graph/ops/support", "optim", "passes/pass.h", "passes/amp",

@@ -199,6 +199,7 @@ TEST(AmpKernels, NodesWithoutKernelStayF32) {
     DType PreferredLowType(std::string*) const override { return DType::kF16; }
     bool PrefersChannelsLast() const override { return false; }
     bool KeepsLowWeights() const override { return false; }
+    bool JoinsUpdates(const std::string&) const override { return false; }
 
    private:
     std::string name_ = "toy";

@@ -23,7 +23,7 @@ void CheckAllOptions(const ir::Graph& graph) {
   for (int bits = 0; bits < 8; ++bits) {
     MemoryPlanOptions options;
     options.reuse_operands = (bits & 1) != 0;
-    options.write_variables_in_place = (bits & 2) != 0;
+    options.write_variables_in_place = options.keep_casts = (bits & 2) != 0;
     if ((bits & 4) != 0) options.workspace_bytes = SomeWorkspace;
     const MemoryPlan plan = passes::PlanMemory(graph, options);
     const absl::Status status = passes::CheckMemoryPlan(graph, plan, options);

@@ -116,7 +116,8 @@ TEST(MemoryPlanInPlace, CheckerSeesAKeptCastReadAfterItsUpdate) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_TRUE(CheckMemoryPlan(**graph, PlanMemory(**graph)).ok());
   std::string late = kUpdate;
-  late.replace(late.find("return %early"), 13, "%late = exp(%low) : f16[4]\n    return %early, %late");
+  late.replace(late.find("return %early"), 13,
+               "%late = exp(%low) : f16[4]\n    return %early, %late");
   graph = ir::Parse(late);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Message(CheckMemoryPlan(**graph, PlanMemory(**graph))),

@@ -1,5 +1,7 @@
 #include "halftone/tests/support/target_differences.h"
 
+#include <algorithm>
+
 #include "halftone/core/status.h"
 #include "halftone/graph/ir/op.h"
 #include "halftone/kernels/registry_target.h"
@@ -34,6 +36,11 @@ std::vector<std::string> TargetDifferences(const ir::Target& target, Device::Kin
   for (const ir::OpRecord* op : ir::OpRegistry::Global().All()) {
     if (!IsComputed(*op)) continue;
     compare(op->name, target.CanRun(op->name), registered.CanRun(op->name));
+    if (std::any_of(op->attrs.begin(), op->attrs.end(),
+                    [](const ir::AttrSpec& attr) { return attr.name == "group"; })) {
+      compare("groups of " + op->name, target.JoinsUpdates(op->name),
+              registered.JoinsUpdates(op->name));
+    }
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       if (!MayBe(*op, dtype)) continue;
       compare(Concat(op->name, " in ", Name(dtype)), target.HasKernel(op->name, dtype),

@@ -9,19 +9,18 @@
 namespace halftone::kernels {
 namespace {
 
-using ops::UpdatePort;
-
 template <typename Update>
 class UpdateKernel : public CudaKernel {
  public:
-  explicit UpdateKernel(const std::vector<GroupMember>& members)
-      : hyper_(ops::WithAttributes(Update(), members[0].node->attrs())),
-        f64_(members[0].node->output_type().dtype == DType::kF64) {
-    for (const GroupMember& m : members) {
-      const cuda::CopyType copy = !m.copy.has_value()      ? cuda::CopyType::kNone
-                                  : *m.copy == DType::kF16 ? cuda::CopyType::kF16
-                                                           : cuda::CopyType::kBF16;
-      members_.push_back({m.node->output_type().num_elements(), copy});
+  explicit UpdateKernel(const std::vector<const ir::Node*>& nodes)
+      : hyper_(ops::WithAttributes(Update(), nodes[0]->attrs())),
+        f64_(nodes[0]->output_type().dtype == DType::kF64) {
+    for (const ir::Node* node : nodes) {
+      const std::optional<DType> low = ops::LowCopyOf(*node);
+      const cuda::CopyType copy = !low.has_value()      ? cuda::CopyType::kNone
+                                  : *low == DType::kF16 ? cuda::CopyType::kF16
+                                                        : cuda::CopyType::kBF16;
+      members_.push_back({node->output_type().num_elements(), copy});
     }
     keeps_state_on_fault_ = true;
   }
@@ -41,25 +40,8 @@ class UpdateKernel : public CudaKernel {
 };
 
 template <typename Update>
-absl::StatusOr<std::unique_ptr<Kernel>> CreateGroup(const std::vector<GroupMember>& members) {
-  for (const GroupMember& m : members) {
-    if (m.copy.has_value() && !IsLow(*m.copy)) {
-      return Unimplemented("a copy in ", Name(*m.copy), "; only f16 and bf16");
-    }
-  }
-  return std::unique_ptr<Kernel>(new UpdateKernel<Update>(members));
-}
-
-// The scalar operands are read once for all.
-bool CanGroup(const ir::Node& a, const ir::Node& b) {
-  if (a.op().name != b.op().name || !(a.attrs() == b.attrs()) || a.num_inputs() != b.num_inputs() ||
-      a.output_type().dtype != b.output_type().dtype) {
-    return false;
-  }
-  for (int port = UpdatePort::kLr; port <= UpdatePort::kStep; ++port) {
-    if (!(a.input(port) == b.input(port))) return false;
-  }
-  return true;
+absl::StatusOr<std::unique_ptr<Kernel>> CreateGroup(const std::vector<const ir::Node*>& nodes) {
+  return std::unique_ptr<Kernel>(new UpdateKernel<Update>(nodes));
 }
 
 }  // namespace
@@ -72,10 +54,7 @@ void Register_cuda_optimizer(KernelRegistry& r) {
     candidate.device = Device::Kind::kCuda;
     candidate.tier = KernelTier::kNative;
     candidate.dtypes = {DType::kF32, DType::kF64};
-    candidate.create = [](const ir::Node& node) {
-      return CreateGroup<Update>({GroupMember{&node, std::nullopt}});
-    };
-    candidate.can_group = CanGroup;
+    candidate.create = [](const ir::Node& node) { return CreateGroup<Update>({&node}); };
     candidate.create_group = CreateGroup<Update>;
     r.Add(std::move(candidate));
   });
