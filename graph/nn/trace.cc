@@ -151,10 +151,15 @@ int64_t Trace::NextRandomSeed() {
   return static_cast<int64_t>(HashName(key.data(), key.size()) >> 1);
 }
 
+ir::Expr Trace::CopiedConstant(const Tensor& value) {
+  absl::StatusOr<Tensor> copy = value.Copy();
+  if (copy.ok()) return builder_.Constant(*std::move(copy));
+  builder_.Fail(copy.status());
+  return {};
+}
+
 Value Trace::Constant(const Tensor& value) {
-  if (value.num_elements() <= ir::kMaxInlineElements) {
-    return Wrap(builder_.Constant(value.Clone()));
-  }
+  if (value.num_elements() <= ir::kMaxInlineElements) return Wrap(CopiedConstant(value));
   const uint64_t hash = HashName(static_cast<const char*>(value.raw()), value.num_bytes());
   std::vector<ir::Value>& same_hash = large_constants_[hash];
   for (const ir::Value& known : same_hash) {
@@ -162,7 +167,7 @@ Value Trace::Constant(const Tensor& value) {
       return Wrap(builder_.Wrap(known));
     }
   }
-  const ir::Expr made = builder_.Constant(value.Clone());
+  const ir::Expr made = CopiedConstant(value);
   if (made.valid()) same_hash.push_back(made.value());
   return Wrap(made);
 }

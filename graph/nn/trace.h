@@ -116,6 +116,8 @@ class Trace {
   // module around it, as registered, whoever calls. A module that is open passes on what holds
   // inside it now, the scopes in its forward() included.
   int8_t AmpRequestOf(const Module& module);
+  // A constant node with a copy of the value; an error of the trace where memory is short.
+  ir::Expr CopiedConstant(const Tensor& value);
   // The node of a variable: its value at the start of the step.
   ir::Expr Variable(const std::shared_ptr<runtime::VariableStorage>& storage, Loc loc);
 

@@ -207,5 +207,19 @@ TEST(Memory, F58CopiesOfTensors) {
   EXPECT_EQ(x.Convert(DType::kF64).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(Memory, F58ConstantsOfASize) {
+  const Tensor large = Tensor::Full(DType::kF32, {1000}, 3);
+  FnGraph graph([&](const Values& in) -> Values { return {in[0] + constant(large)}; });
+  const Tensor x = F32({1}, {4});
+  {
+    const NoMoreBuffers limit;
+    const absl::Status status = CallStatus(graph, {x});
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(Message(status), HasSubstr("cannot allocate 4000 bytes"));
+    EXPECT_THAT(Message(status), HasSubstr("processes_test.cc:"));
+  }
+  EXPECT_TRUE(AllEqual(Call(graph, {x})[0], 7));
+}
+
 }  // namespace
 }  // namespace halftone::nn
