@@ -18,13 +18,14 @@ install(TARGETS ${layers} halftone_all EXPORT halftone_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT halftone_targets NAMESPACE halftone:: DESTINATION ${package_dir}
         FILE halftoneTargets.cmake COMPONENT development)
-file(GLOB top_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/*.h)
-install(FILES ${top_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone
-        COMPONENT development)
-install(DIRECTORY core graph kernels optim passes
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone COMPONENT development
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE
-        PATTERN "*-inl.h" EXCLUDE)
+set(header_list ${CMAKE_SOURCE_DIR}/cmake/public_headers.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header_list})
+file(STRINGS ${header_list} public_headers REGEX "^[^#]")
+foreach(header IN LISTS public_headers)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone/${folder}
+          COMPONENT development)
+endforeach()
 
 get_property(tools GLOBAL PROPERTY HALFTONE_PROGRAMS_tools)
 install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)

@@ -132,17 +132,7 @@ class DeviceBackend {
 };
 
 // The backend of a CUDA device, opened at the first call and kept. Its kernels are then in
-// KernelRegistry::Global().
-//
-// CUDA is a module of its own, libhalftone_cuda.so, so that programs start, and run on the CPU,
-// where there is no CUDA. It is looked for at $HALFTONE_CUDA_LIBRARY (a file), beside the program
-// and in the folder above, where the archives that it was linked with are installed, then where the
-// system finds libraries.
-//
-// Errors, each one line that begins "device cuda:<index>: ": Unimplemented (the module is not
-// there), FailedPrecondition (it cannot be opened, with the loader's reason; no driver or one too
-// old; a device older than compute capability 8.0), InvalidArgument (no such device; how many there
-// are).
+// KernelRegistry::Global(). Errors: those of OpenDevice (open_device.h), which programs call.
 absl::StatusOr<DeviceBackend*> OpenCuda(int index);
 
 }  // namespace halftone::kernels

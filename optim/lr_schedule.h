@@ -1,6 +1,6 @@
 // Learning-rate schedules. A schedule maps the base learning rate and the number of *applied* steps
 // to the learning rate of the next step, so it stands still on a step that a grad scaler skips. In
-// a graph it is a handful of scalar nodes (see update_nodes.h); At() is the same formula on the
+// a graph it is a handful of scalar nodes of the update; At() is the same formula on the
 // host.
 #pragma once
 

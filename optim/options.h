@@ -25,7 +25,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "halftone/graph/ops/support/optimizers.h"
+#include "halftone/graph/ops/support/update_hypers.h"
 #include "halftone/optim/lr_schedule.h"
 
 namespace halftone::optim {

@@ -5,12 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph/ir/evaluator.h"
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/ir/target.h"
-#include "halftone/passes/progress.h"
+
+namespace halftone::ir {
+class Evaluator;
+}
 
 namespace halftone::passes {
+
+class Progress;
 
 struct PassContext {
   const ir::Target* target = nullptr;        // never null when run through the pass manager

@@ -10,6 +10,7 @@
 #include "halftone/core/check.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/ir/verify.h"
+#include "halftone/passes/progress.h"
 
 namespace halftone::passes {
 namespace {

@@ -11,6 +11,7 @@
 #include "halftone/passes/layout/assign_layouts.h"
 #include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
+#include "halftone/passes/progress.h"
 #include "halftone/passes/rewrite/decompose_unsupported.h"
 #include "halftone/passes/rewrite/eliminate_common_subexpressions.h"
 #include "halftone/passes/rewrite/eliminate_dead_code.h"

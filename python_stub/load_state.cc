@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/graph/runtime/load_rename.h"
 #include "halftone/python_stub/interpreter_lock.h"
 
 namespace halftone::python {

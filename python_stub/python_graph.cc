@@ -120,7 +120,7 @@ void PythonGraph::TakeInputs(const py::args& inputs) {
 absl::StatusOr<const OutputForm*> PythonGraph::CompileForInputs() {
   traced_ = false;
   HT_RETURN_IF_ERROR(compile(inputs_));
-  OutputForm& form = forms_[executable()];
+  OutputForm& form = forms_[compiled_graph()];
   if (std::exchange(traced_, false)) form = traced_form_;
   return &form;
 }

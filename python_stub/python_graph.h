@@ -70,7 +70,7 @@ class PythonGraph : public nn::Graph {
   std::vector<Tensor> inputs_;  // memory of the last call's, for the next
   // By the executable that gives it. One that was dropped leaves its form behind, until another
   // is made in its place.
-  std::map<const runtime::Executable*, OutputForm> forms_;
+  std::map<const ir::Graph*, OutputForm> forms_;
   OutputForm traced_form_;
   bool traced_ = false;  // build() ran since it was last cleared
   std::shared_ptr<void> alive_ = std::make_shared<char>();

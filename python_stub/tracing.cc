@@ -38,7 +38,7 @@ void RaiseTraceError() {
 
 void KeepException() {
   kept = std::current_exception();
-  nn::internal::Fail(nn::Loc::current(), Internal("build() raised an exception"));
+  nn::Fail(nn::Loc::current(), Internal("build() raised an exception"));
 }
 
 void RaiseKept() {

@@ -77,7 +77,7 @@ absl::Status RegisterSoftsign() {
 }
 
 nn::Value softsign(const nn::Value& x, nn::Loc loc = nn::Loc::current()) {
-  return nn::internal::Op("softsign", {x}, {}, loc);
+  return nn::Op("softsign", {x}, {}, loc);
 }
 
 // Fits softsign(z), z = w x + b, to a target. Returns the loss, z, softsign(z) and its derivative.

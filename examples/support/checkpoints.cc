@@ -5,9 +5,6 @@
 #include <filesystem>
 #include <map>
 
-#include "halftone/core/io/file_replacement.h"
-#include "halftone/graph/runtime/checkpoint.h"
-
 namespace halftone::example {
 namespace {
 
@@ -37,7 +34,7 @@ absl::Status ReadNumber(const std::map<std::string, std::string>& metadata, cons
 }  // namespace
 
 absl::Status Checkpoints::CheckNew() const {
-  for (const std::string& path : {path_, io::PreviousPath(path_)}) {
+  for (const std::string& path : {path_, path_ + ".previous"}) {
     std::error_code error;  // whoever writes tells it
     if (!std::filesystem::is_regular_file(path, error)) continue;
     return absl::AlreadyExistsError(
@@ -49,9 +46,7 @@ absl::Status Checkpoints::CheckNew() const {
 absl::StatusOr<Cursor> Checkpoints::Start(nn::Graph& graph, bool resume) {
   if (resume && path_.empty()) return InvalidArgument("--resume: expected --checkpoint too");
   if (path_.empty()) return Cursor();
-  HT_ASSIGN_OR_RETURN(lock_, io::FileLock::Acquire(path_));
-  // A path that cannot be written is an error now, not after an epoch.
-  HT_RETURN_IF_ERROR(io::FileReplacement::Begin(path_).status());
+  HT_ASSIGN_OR_RETURN(lock_, runtime::CheckpointLock::Acquire(path_));
   if (resume) return Resume(graph);
   HT_RETURN_IF_ERROR(CheckNew());
   return Cursor();

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "halftone/core/io/file_lock.h"
 #include "halftone/graph/nn/graph.h"
+#include "halftone/graph/runtime/checkpoint.h"
 
 namespace halftone::example {
 
@@ -43,7 +43,7 @@ class Checkpoints {
   int64_t every_, steps_ = 0;
   std::optional<Cursor> saved_;  // where the checkpoint stands
   std::string run_;
-  io::FileLock lock_;
+  runtime::CheckpointLock lock_;
 };
 
 }  // namespace halftone::example

@@ -1,6 +1,6 @@
 #include "halftone/examples/support/device_choice.h"
 
-#include "halftone/kernels/device_backend.h"
+#include "halftone/kernels/open_device.h"
 
 namespace halftone::example {
 
@@ -10,11 +10,10 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& text) {
   if (!parsed.ok() || parsed->kind == Device::Kind::kReference) {
     return InvalidArgument("expected cpu, cuda, cuda:N or auto");
   }
-  if (parsed->kind == Device::Kind::kCpu) return DeviceChoice{*parsed, parsed->ToString(), ""};
-  const absl::StatusOr<kernels::DeviceBackend*> backend = kernels::OpenCuda(parsed->index);
-  if (backend.ok()) return DeviceChoice{*parsed, (*backend)->description(), ""};
-  if (!automatic) return backend.status();
-  return DeviceChoice{Device::Cpu(), "cpu", Concat("the CPU trains: ", Message(backend.status()))};
+  const absl::StatusOr<std::string> name = kernels::OpenDevice(*parsed);
+  if (name.ok()) return DeviceChoice{*parsed, *name, ""};
+  if (!automatic) return name.status();
+  return DeviceChoice{Device::Cpu(), "cpu", Concat("the CPU trains: ", Message(name.status()))};
 }
 
 }  // namespace halftone::example

@@ -16,7 +16,7 @@ struct DeviceChoice {
   std::string note;  // why `auto` is the CPU; empty otherwise
 };
 
-// Opens the device. Errors: InvalidArgument (no such choice), and those of kernels::OpenCuda.
+// Opens the device. Errors: InvalidArgument (no such choice), and those of kernels::OpenDevice.
 absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& text);
 
 }  // namespace halftone::example

@@ -196,7 +196,7 @@ class Graph {
 
   // A hash over everything that Print shows with default options: equal texts, equal hashes.
   uint64_t Hash() const;
-  // The text form (see text.h) with default options.
+  // The text form, as a dump shows it, without notes.
   std::string ToString() const;
 
  private:

@@ -122,7 +122,7 @@ struct LayoutTrait {
 };
 
 // Output `output` may be written over input `input` when nothing else reads that input later; for
-// types that fit (in_place.h).
+// types of which element i lies in the same bytes.
 struct InPlacePair {
   int input;
   int output;

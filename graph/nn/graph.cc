@@ -147,9 +147,11 @@ const ir::Graph* Graph::compiled_graph() const {
   return impl_->cache.empty() ? nullptr : &impl_->cache[0]->executable->graph();
 }
 
-runtime::Executable* Graph::executable() {
+void Graph::set_profile(Profile profile) {
   const runtime::StateLock lock = Lock();
-  return impl_->cache.empty() ? nullptr : impl_->cache[0]->executable.get();
+  impl_->Settle();
+  for (const auto& step : impl_->cache) step->executable->set_profile(profile);
+  impl_->profile = std::move(profile);
 }
 
 std::string Graph::kernel_log() const {

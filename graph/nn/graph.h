@@ -1,6 +1,7 @@
 // Graph: one training or evaluation step, traced once per input signature, compiled, and run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,12 +15,13 @@
 #include "halftone/graph/nn/module.h"
 #include "halftone/graph/nn/parameter_split.h"
 #include "halftone/graph/nn/value.h"
-#include "halftone/graph/runtime/variable_store.h"
+#include "halftone/graph/runtime/load_options.h"
+#include "halftone/graph/runtime/state_lock.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
 
-namespace halftone::runtime {
-class Executable;
+namespace halftone::kernels {
+class Kernel;
 }
 
 namespace halftone::nn {
@@ -37,8 +39,8 @@ using LoadReport = runtime::LoadReport;
 // Thread-safety: once graphs are constructed, any threads may call them and their functions, those
 // of their handles and of Parameter. A lock makes calls of one graph, and of graphs that share
 // modules, wait for each other; others run side by side. Lock() holds it over several calls. Not
-// covered: `config`, and what executable() and compiled_graph() point to. A graph may not be called
-// inside its own build().
+// covered: `config`, and what compiled_graph() points to. A graph may not be called inside its own
+// build().
 //
 // fork(): the child may go on with all graphs that run on the CPU, and gets the parent's results.
 // FailedPrecondition, naming fork, for a graph on an accelerator that the parent used, and for one
@@ -168,12 +170,15 @@ class Graph {
   // comment that names the modules that evaluate in a training step.
   std::string traced_text() const;
   std::string compiled_text() const;
+  // Null before the first compilation. Valid until the next call with another signature.
   const ir::Graph* compiled_graph() const;
-  // Of the signature called last, null before; for profiles (Executable::set_profile) and tools.
-  // Valid until the next call with another signature.
-  runtime::Executable* executable();
   // One line per kernel: node, implementation, and which candidates refused why.
   std::string kernel_log() const;
+  // From now on every call tells `profile` of each kernel: the (first) node that it computes, and
+  // how long its work took. Calls wait for the work of each kernel, which makes them slower. Null
+  // switches it off.
+  using Profile = std::function<void(const ir::Node&, const kernels::Kernel&, double seconds)>;
+  void set_profile(Profile profile);
   // "12 of 17 nodes in 16 bit, 5 casts move 3.2 KiB, 1.2 MiB saved", and the table behind it: every
   // forward node with its dtype, class and reason. Of the signature called last; empty before.
   std::string amp_summary() const;

@@ -274,6 +274,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   std::map<std::string, std::string> unmatched_entries;
   options.unmatched_entries = &unmatched_entries;
   HT_ASSIGN_OR_RETURN(step->executable, runtime::Compile(std::move(traced), options, store, arena));
+  step->executable->set_profile(profile);
 
   if (!options.dump_dir.empty()) step->dump_dir = options.dump_dir + "/" + options.dump_name;
   for (std::string& note : pass_notes) AddNote(NoteKind::kPass, std::move(note));

@@ -68,10 +68,10 @@ struct Addition {
   Loc added_at;
 };
 
-// One compiled signature.
 // For people: large constants are named, not printed.
 std::string TextOf(const ir::Graph& graph, bool scopes = false);
 
+// One compiled signature.
 struct CompiledStep {
   std::vector<ir::ValueType> inputs;
   StepConfig config;
@@ -98,6 +98,7 @@ struct Graph::Impl {
   Device device;
   bool training = true;
   int debug = 0;
+  Profile profile;                // of every step; null: none
   uint64_t run_count = 0;         // training steps begun; random masks follow it
   uint64_t evaluation_count = 0;  // the same for evaluations, which no state keeps
 

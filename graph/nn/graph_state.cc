@@ -6,6 +6,7 @@
 
 #include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/runtime/checkpoint.h"
+#include "halftone/graph/runtime/load_rename.h"
 #include "halftone/optim/update_rule.h"
 
 namespace halftone::nn {

@@ -70,16 +70,15 @@ Module::Module(Module&& other) noexcept : Module(std::move(other), ChildrenStay(
 }
 
 Value Module::forward(const Value& /*x*/) {
-  return internal::Fail(
+  return nn::Fail(
       internal::CallSite(),
       Unimplemented(description(), " has no forward(x); expected a call with Values, or of one of ",
                     "its own functions"));
 }
 
 Values Module::forward(const Values& in) {
-  internal::Fail(
-      internal::CallSite(),
-      Unimplemented(description(), " has no forward(values); expected a call with one value"));
+  nn::Fail(internal::CallSite(),
+           Unimplemented(description(), " has no forward(values); expected a call with one value"));
   return Values(std::vector<Value>(in.size()));
 }
 

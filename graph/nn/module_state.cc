@@ -1,6 +1,7 @@
 // state_dict and load_state_dict of modules: a store of names for the time of the call.
 #include "halftone/graph/nn/module.h"
 #include "halftone/graph/nn/trace.h"
+#include "halftone/graph/runtime/load_rename.h"
 #include "halftone/graph/runtime/variable_store.h"
 
 namespace halftone::nn {

@@ -4,7 +4,32 @@
 
 #include "halftone/graph/nn/trace.h"
 
-namespace halftone::nn::internal {
+namespace halftone::nn {
+
+Values Ops(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
+           Loc loc) {
+  internal::Trace* trace = internal::Trace::Current();
+  if (trace == nullptr) return Values(std::vector<Value>(1));
+  std::vector<ir::Expr> operands;
+  for (const Value& input : inputs) operands.push_back(trace->Unwrap(input, loc));
+  trace->At(loc);
+  std::vector<Value> outputs;
+  for (const ir::Expr& out : trace->builder().Make(name, operands, std::move(attrs))) {
+    outputs.push_back(trace->Wrap(out));
+  }
+  return Values(std::move(outputs));
+}
+
+Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs, Loc loc) {
+  return Ops(name, inputs, std::move(attrs), loc).vector().at(0);
+}
+
+Value Fail(Loc loc, absl::Status status) {
+  if (internal::Trace* trace = internal::Trace::Current()) trace->Fail(loc, std::move(status));
+  return {};
+}
+
+namespace internal {
 namespace {
 
 // Whether a whole number is one of the values of an integer type or bool.
@@ -37,24 +62,6 @@ Value Number(Trace& trace, const char* op, double number, DType other, Loc loc) 
 }
 
 }  // namespace
-
-Values Ops(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
-           Loc loc) {
-  Trace* trace = Trace::Current();
-  if (trace == nullptr) return Values(std::vector<Value>(1));
-  std::vector<ir::Expr> operands;
-  for (const Value& input : inputs) operands.push_back(trace->Unwrap(input, loc));
-  trace->At(loc);
-  std::vector<Value> outputs;
-  for (const ir::Expr& out : trace->builder().Make(name, operands, std::move(attrs))) {
-    outputs.push_back(trace->Wrap(out));
-  }
-  return Values(std::move(outputs));
-}
-
-Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs, Loc loc) {
-  return Ops(name, inputs, std::move(attrs), loc).vector().at(0);
-}
 
 Value CastTo(const Value& x, DType to, Loc loc) {
   Trace* trace = Trace::Current();
@@ -121,14 +128,10 @@ std::vector<int64_t> Axes(const char* op, const Value& x, const std::vector<int6
   return normalised;
 }
 
-Value Fail(Loc loc, absl::Status status) {
-  if (Trace* trace = Trace::Current()) trace->Fail(loc, std::move(status));
-  return {};
-}
-
 Loc CallSite() {
   const Trace* trace = Trace::Current();
   return trace == nullptr ? Loc::current() : trace->call_site();
 }
 
-}  // namespace halftone::nn::internal
+}  // namespace internal
+}  // namespace halftone::nn

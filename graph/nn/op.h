@@ -1,4 +1,8 @@
-// Adding nodes to the current trace: what each one-line function of nn calls.
+// Op: adding nodes to the current trace. A function over values for an op of one's own is one line:
+//
+//   nn::Value softsign(const nn::Value& x, nn::Loc loc = nn::Loc::current()) {
+//     return nn::Op("softsign", {x}, {}, loc);
+//   }
 #pragma once
 
 #include <optional>
@@ -8,14 +12,30 @@
 #include "halftone/graph/ir/attribute.h"
 #include "halftone/graph/nn/value.h"
 
+namespace halftone::nn {
+
+// Adds op `name` over `inputs` and gives its first output. Attributes that have a default may be
+// left out. Outside build() and after an error it gives poison.
+// Errors (of the trace): no such op; inputs or attributes that it does not take.
+Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs = {},
+         Loc loc = Loc::current());
+// The same with all outputs.
+Values Ops(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs = {},
+           Loc loc = Loc::current());
+// An error of the trace at `loc`, for functions that check their arguments; gives poison:
+// return Fail(loc, InvalidArgument("window: size is ", size, "; expected at least 1")).
+Value Fail(Loc loc, absl::Status status);
+
+}  // namespace halftone::nn
+
+// What the functions of this folder share.
 namespace halftone::nn::internal {
 
-// Op `name` over `inputs`; all outputs. Poison outside build() and after an error.
-Values Ops(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
-           Loc loc);
-// Its first output.
-Value Op(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs, Loc loc);
-// The same after casting every input to the common dtype (Promote over all).
+using nn::Fail;
+using nn::Op;
+using nn::Ops;
+
+// Op `name` after casting every input to the common dtype (Promote over all).
 Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
                Loc loc);
 // The operands of an operator: a number becomes a constant of the other's dtype, then both are cast
@@ -36,8 +56,6 @@ std::optional<int64_t> FindAxis(const char* op, const Value& x, int64_t axis, Lo
 int64_t Axis(const char* op, const Value& x, int64_t axis, Loc loc);
 std::vector<int64_t> Axes(const char* op, const Value& x, const std::vector<int64_t>& axes,
                           Loc loc);
-// An error of the trace at `loc`; gives poison.
-Value Fail(Loc loc, absl::Status status);
 // Where the innermost module was called.
 Loc CallSite();
 

@@ -6,6 +6,7 @@
 #include "halftone/core/check.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/trace.h"
+#include "halftone/graph/runtime/variable_storage.h"
 
 namespace halftone::nn {
 namespace {
@@ -37,6 +38,10 @@ Parameter& Parameter::operator=(const Parameter& other) {
   internal::NoteStructureChange();
   return *this;
 }
+
+DType Parameter::dtype() const { return storage()->dtype(); }
+const Shape& Parameter::shape() const { return storage()->shape(); }
+bool Parameter::requires_grad() const { return storage()->trainable(); }
 
 void Parameter::set_requires_grad(bool on) {
   if (storage()->kind() != ir::VariableKind::kParameter) return;

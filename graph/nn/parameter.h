@@ -4,7 +4,11 @@
 #include <memory>
 
 #include "halftone/core/tensor.h"
-#include "halftone/graph/runtime/variable_storage.h"
+#include "halftone/graph/ir/graph.h"
+
+namespace halftone::runtime {
+class VariableStorage;
+}
 
 namespace halftone::nn {
 
@@ -27,11 +31,11 @@ class Parameter {
 
   bool defined() const { return slot_->storage != nullptr; }
   // The rest requires defined().
-  DType dtype() const { return storage()->dtype(); }
-  const Shape& shape() const { return storage()->shape(); }
+  DType dtype() const;
+  const Shape& shape() const;
   // False for buffers and for parameters that no optimizer shall change, whatever their modules say
   // (see Module::freeze).
-  bool requires_grad() const { return storage()->trainable(); }
+  bool requires_grad() const;
   void set_requires_grad(bool on);
 
   // A copy of the value. If no graph has made it yet it is made here, with seed 0; call

@@ -3,9 +3,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 
-#include "halftone/graph/runtime/variable_store.h"
+#include "halftone/graph/runtime/load_options.h"
+
+namespace halftone::io {
+class FileLock;
+}
 
 namespace halftone::runtime {
 
@@ -31,5 +36,26 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path);
 // so and why, for the user to see; it is empty otherwise. Errors: what is wrong with either;
 // NotFound only where there is no file at all.
 absl::StatusOr<Checkpoint> ReadLatestCheckpoint(const std::string& path, std::string* note);
+
+// The right to save a run at a path, which one process at a time has: until this is destroyed, or
+// the process ends in whatever way. Saving does not ask for it; runs that do keep from overwriting
+// each other.
+class CheckpointLock {
+ public:
+  CheckpointLock();  // holds nothing
+  CheckpointLock(CheckpointLock&&) noexcept;
+  CheckpointLock& operator=(CheckpointLock&&) noexcept;
+  ~CheckpointLock();
+
+  // Also sees that a checkpoint can be written at `path`, so that it is an error before the first
+  // step and not after hours. Errors: FailedPrecondition (another holder, with its process number;
+  // the system refuses), NotFound (no such folder), InvalidArgument (something at `path` or
+  // "<path>.lock" that is not a regular file), each with the path. On a file system without locks
+  // it holds nothing and succeeds.
+  static absl::StatusOr<CheckpointLock> Acquire(const std::string& path);
+
+ private:
+  std::unique_ptr<io::FileLock> lock_;
+};
 
 }  // namespace halftone::runtime

@@ -7,6 +7,7 @@
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/memory/memory_plan.h"
 #include "halftone/passes/pipeline.h"
+#include "halftone/passes/progress.h"
 
 namespace halftone::runtime {
 namespace {

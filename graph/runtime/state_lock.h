@@ -1,11 +1,7 @@
-// The locks that keep graphs apart which share variables.
-//
-// Each graph's store has a guard. A variable takes the guard of the first store that knows it, and
-// a store that shares the variable holds that one too. So a graph that shares nothing takes one
-// lock a call, and two that share a variable have a guard in common.
+// StateLock: keeps others from the state of a graph while it lives, see nn::Graph::Lock.
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -14,40 +10,8 @@
 
 namespace halftone::runtime {
 
-// A lock that its thread may take again, and that knows when its holder was left behind by fork().
-class StateGuard {
- public:
-  // Waits until no other thread holds it. Errors: FailedPrecondition in a child of fork() if
-  // another thread of the parent held it then: what it was writing is half written.
-  absl::Status Acquire();
-  // Without waiting: false if another thread holds it.
-  bool TryAcquire();
-  void Release();
-
- private:
-  static constexpr int kNobody = -1;
-
-  void NoteAcquired();
-  bool IsLost() const;
-
-  std::recursive_mutex mutex_;
-  int depth_ = 0;                      // how often its holder took it
-  std::atomic<int> held_in_{kNobody};  // the holder's ForkGeneration
-};
-
-// Different guards, in the order in which everybody takes them. Thread-safe.
-class StateGuards {
- public:
-  using List = std::vector<std::shared_ptr<StateGuard>>;  // by address
-
-  void Add(const std::shared_ptr<StateGuard>& guard);
-  // As they are now.
-  std::shared_ptr<const List> list() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const List> list_ = std::make_shared<List>();
-};
+class StateGuard;
+class StateGuards;
 
 // Holds guards while it lives. One that joins `guards` meanwhile (the holder has tied a parameter
 // to that of another graph) is held from the next lock on.
@@ -71,7 +35,7 @@ class StateLock {
   void AcquireAll();
   void ReleaseFirst(size_t count);
 
-  std::shared_ptr<const StateGuards::List> list_;
+  std::shared_ptr<const std::vector<std::shared_ptr<StateGuard>>> list_;
   bool held_ = false;
   absl::Status status_;
 };

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <set>
 
+#include "halftone/graph/runtime/load_rename.h"
 #include "halftone/graph/runtime/variable_store.h"
 
 namespace halftone::runtime {

@@ -10,7 +10,7 @@
 
 #include "halftone/core/tensor.h"
 #include "halftone/graph/ir/graph.h"
-#include "halftone/graph/runtime/state_lock.h"
+#include "halftone/graph/runtime/state_guard.h"
 #include "halftone/kernels/device_backend.h"
 
 namespace halftone::runtime {

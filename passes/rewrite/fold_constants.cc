@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "halftone/graph/ir/evaluator.h"
 #include "halftone/passes/rewrite/replacements.h"
 #include "halftone/passes/rewrite/rewrite.h"
 

@@ -1,4 +1,5 @@
 install_moved(${WORK}/prefix)
+expect_public_headers(${WORK}/prefix)
 build_with_cmake(${WORK}/prefix)
 # The program asked for 0.1; a version that promises less than it asks for is refused.
 file(MAKE_DIRECTORY ${WORK}/newer)

@@ -60,6 +60,7 @@ expect_installed("${text}")
 output_of(text dpkg-deb --contents ${package})
 expect("${text}" "-rwxr-xr-x root/root .* \\./usr/bin/halftone_dump(\n|$)")
 
+expect_public_headers(${WORK}/root/usr)
 build_with_cmake(${WORK}/root/usr)
 output_of(text ${WORK}/root/usr/bin/halftone_opt --list)
 expect("${text}" "insert-amp-casts")

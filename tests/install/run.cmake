@@ -29,6 +29,17 @@ function(run_outside program)
   expect("${text}" "^Halftone ${VERSION}\n")
 endfunction()
 
+# The installed headers are those that users may include, and no others.
+function(expect_public_headers prefix)
+  file(STRINGS ${SOURCE}/cmake/public_headers.txt listed REGEX "^[^#]")
+  file(GLOB_RECURSE installed RELATIVE ${prefix}/include/halftone ${prefix}/include/halftone/*)
+  list(SORT listed)
+  list(SORT installed)
+  if(NOT "${listed}" STREQUAL "${installed}")
+    message(FATAL_ERROR "installed headers: ${installed};\nexpected those of public_headers.txt: ${listed}")
+  endif()
+endfunction()
+
 # What an installed program says of CUDA: that there is none, or what its device or driver lacks.
 function(expect_cuda program installed)
   execute_process(COMMAND ${program} absent --device=cuda RESULT_VARIABLE status

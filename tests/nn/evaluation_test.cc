@@ -115,7 +115,7 @@ TEST(Evaluation, FailedAndSkippedStepsCountEvaluationsDoNot) {
 // A graph whose dropout is an op of the user's own, on in any mode.
 TEST(Evaluation, RandomOpsOfAnEvaluationHaveACountOfTheirOwn) {
   FnGraph graph([](const Values& in) -> Values {
-    return {internal::Op("dropout", {in[0]}, {{"p", 0.5}, {"seed", int64_t{3}}}, Loc::current())};
+    return {Op("dropout", {in[0]}, {{"p", 0.5}, {"seed", int64_t{3}}}, Loc::current())};
   });
   const Tensor x = Tensor::Full(DType::kF32, {64}, 1);
   const std::vector<double> train0 = Call1(graph, {x});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -249,6 +250,30 @@ TEST(Checkpoint, NamesAFolderThatIsNone) {
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Message(status), dir.Path("f/c.writing") + ": no such file or directory");
   EXPECT_EQ(Message(ReadCheckpoint(dir.path()).status()), dir.path() + ": is not a regular file");
+}
+
+TEST(CheckpointLock, HasOneHolderAndLeavesNothingBehind) {
+  const TempDir dir;
+  {
+    auto lock = CheckpointLock::Acquire(dir.Path("c"));
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    const CheckpointLock kept = *std::move(lock);
+    EXPECT_EQ(CheckpointLock::Acquire(dir.Path("c")).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+    ASSERT_TRUE(WriteCheckpoint(dir.Path("c"), Sample(1)).ok());
+  }
+  EXPECT_THAT(dir.Names(), ElementsAre("c"));
+  EXPECT_TRUE(CheckpointLock::Acquire(dir.Path("c")).ok());
+}
+
+TEST(CheckpointLock, SeesThatThePathCannotBeWritten) {
+  const TempDir dir;
+  ASSERT_EQ(mkdir(dir.Path("c").c_str(), 0700), 0);
+  const absl::Status status = CheckpointLock::Acquire(dir.Path("c")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status), dir.Path("c") + ": is not a regular file");
+  EXPECT_EQ(Message(CheckpointLock::Acquire(dir.Path("none/c")).status()),
+            dir.Path("none/c.lock") + ": no such file or directory");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Asks for a CUDA device and prints why there is none.
 #include <cstdio>
 
-#include "halftone/kernels/device_backend.h"
+#include "halftone/kernels/open_device.h"
 
 int main() {
-  const auto backend = halftone::kernels::OpenCuda(0);
-  std::printf("%s\n", backend.ok() ? "opened" : backend.status().ToString().c_str());
+  const auto device = halftone::kernels::OpenDevice(halftone::Device::Cuda(0));
+  std::printf("%s\n", device.ok() ? device->c_str() : device.status().ToString().c_str());
 }
