@@ -100,7 +100,7 @@ struct KernelCandidate {
 // Thread-safe; candidates stay where they are.
 class KernelRegistry {
  public:
-  // With the kernels of the CPU, and those of CUDA once OpenCuda has succeeded.
+  // With the kernels of the CPU, and those of CUDA once a CUDA device was opened.
   static KernelRegistry& Global();
   void Add(KernelCandidate candidate);
   // Candidates of an op for a device, in order: tier, then registration order. CPU includes

@@ -1,7 +1,9 @@
 // Pass: one rewrite of a graph.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,23 @@ class Pass {
   virtual const char* name() const = 0;
   // Whether the graph changed. On an error the graph is in an unspecified but destructible state.
   virtual absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) = 0;
+};
+
+// Where a pass of the program's own runs in the pipeline, see nn::StepConfig::add_pass.
+enum class Stage : uint8_t {
+  // The step as build() described it, tidied up: no casts of mixed precision and no gradients yet;
+  // losses, optimizers and scalers are markers. All that follows is made of what the pass leaves.
+  kForward,
+  // The whole step: gradients and updates too, in the dtypes of mixed precision; no markers. Ops
+  // that the device has no kernel for are decomposed afterwards.
+  kStep,
+};
+
+// A pass of the program's own, and where it runs. Equal: the same object at the same stage.
+struct OwnPass {
+  Stage stage = Stage::kForward;
+  std::shared_ptr<Pass> pass;
+  friend bool operator==(const OwnPass&, const OwnPass&) = default;
 };
 
 }  // namespace halftone::passes

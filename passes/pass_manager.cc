@@ -25,15 +25,21 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 void PassManager::Add(std::unique_ptr<Pass> pass) {
-  Group group{pass->name(), {}, 1, false};
-  group.passes.push_back(std::move(pass));
-  groups_.push_back(std::move(group));
+  std::string name = pass->name();
+  groups_.push_back({.name = std::move(name), .passes = {std::move(pass)}});
+}
+
+void PassManager::AddOwn(std::shared_ptr<Pass> pass) {
+  std::string name = pass->name();
+  groups_.push_back({.name = std::move(name), .passes = {std::move(pass)}, .is_own = true});
 }
 
 void PassManager::AddGroup(std::string name, std::vector<std::unique_ptr<Pass>> passes,
                            int max_rounds) {
   HT_CHECK(max_rounds > 0, "a group needs at least one round");
-  groups_.push_back({std::move(name), std::move(passes), max_rounds, true});
+  Group group{.name = std::move(name), .max_rounds = max_rounds, .to_fixed_point = true};
+  for (std::unique_ptr<Pass>& pass : passes) group.passes.push_back(std::move(pass));
+  groups_.push_back(std::move(group));
 }
 
 bool IsDumpName(const std::string& file_name) {
@@ -64,7 +70,8 @@ absl::Status PassManager::RunGroup(const Group& group, ir::Graph& graph, PassCon
     bool changed = false;
     for (const auto& pass : group.passes) {
       if (!Selected(pass->name())) continue;
-      const absl::StatusOr<bool> result = RunPass(*pass, round, graph, context);
+      const absl::StatusOr<bool> result =
+          RunPass(*pass, round, options_.check_changed || group.is_own, graph, context);
       if (!result.ok()) {
         return Annotate(result.status(), std::string("pass ") + pass->name() + ": ");
       }
@@ -76,9 +83,9 @@ absl::Status PassManager::RunGroup(const Group& group, ir::Graph& graph, PassCon
                   " rounds");
 }
 
-absl::StatusOr<bool> PassManager::RunPass(Pass& pass, int round, ir::Graph& graph,
-                                          PassContext& context) {
-  const uint64_t hash_before = options_.check_changed ? graph.Hash() : 0;
+absl::StatusOr<bool> PassManager::RunPass(Pass& pass, int round, bool check_changed,
+                                          ir::Graph& graph, PassContext& context) {
+  const uint64_t hash_before = check_changed ? graph.Hash() : 0;
   context.stats.clear();
   if (context.progress != nullptr) {
     context.progress->Begin(std::string("pass ") + pass.name(), graph.nodes().size());
@@ -88,7 +95,7 @@ absl::StatusOr<bool> PassManager::RunPass(Pass& pass, int round, ir::Graph& grap
   if (changed) HT_RETURN_IF_ERROR(graph.Sort());
   runs_.push_back({pass.name(), round, changed, SecondsSince(start), context.stats});
   if (changed && options_.verify) HT_RETURN_IF_ERROR(ir::Verify(graph));
-  if (options_.check_changed && changed != (graph.Hash() != hash_before)) {
+  if (check_changed && changed != (graph.Hash() != hash_before)) {
     return Internal(changed ? "answered that it changed the graph, but did not"
                             : "answered that it left the graph alone, but changed it");
   }

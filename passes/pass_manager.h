@@ -50,6 +50,9 @@ class PassManager {
   explicit PassManager(PassManagerOptions options = {}) : options_(std::move(options)) {}
 
   void Add(std::unique_ptr<Pass> pass);
+  // A pass from outside the library. What it answers is always compared with the graph: nothing
+  // else has tested it.
+  void AddOwn(std::shared_ptr<Pass> pass);
   // Runs `passes` in order, again and again until a round changes nothing.
   // Requires: max_rounds > 0.
   void AddGroup(std::string name, std::vector<std::unique_ptr<Pass>> passes, int max_rounds = 16);
@@ -70,16 +73,18 @@ class PassManager {
   struct Group {
     bool Has(const std::string& pass) const;
     std::string name;
-    std::vector<std::unique_ptr<Pass>> passes;
-    int max_rounds;  // 1: a single pass, not a group
-    bool to_fixed_point;
+    std::vector<std::shared_ptr<Pass>> passes = {};
+    int max_rounds = 1;  // 1: a single pass, not a group
+    bool to_fixed_point = false;
+    bool is_own = false;
   };
   absl::Status ParseFilter();
   // How many groups run. Error: InvalidArgument.
   absl::StatusOr<size_t> CountGroupsToRun() const;
   bool Selected(const std::string& pass) const;
   absl::Status RunGroup(const Group& group, ir::Graph& graph, PassContext& context);
-  absl::StatusOr<bool> RunPass(Pass& pass, int round, ir::Graph& graph, PassContext& context);
+  absl::StatusOr<bool> RunPass(Pass& pass, int round, bool check_changed, ir::Graph& graph,
+                               PassContext& context);
   absl::Status RemoveOldDumps() const;
   absl::Status Dump(const ir::Graph& graph, const std::string& what);
 

@@ -1,5 +1,7 @@
 #include "halftone/passes/pipeline.h"
 
+#include <algorithm>
+
 #include "halftone/passes/amp/clean_up_casts.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/amp/scale_losses.h"
@@ -62,12 +64,45 @@ constexpr struct {
     {"keep-low-weights", &MakeKeepLowWeights},
 };
 
+// Adds the program's passes of a stage. Whether there are any.
+bool AddOwn(PassManager& manager, const std::vector<OwnPass>& own, Stage stage) {
+  bool any = false;
+  for (const OwnPass& pass : own) {
+    if (pass.stage != stage) continue;
+    manager.AddOwn(pass.pass);
+    any = true;
+  }
+  return any;
+}
+
+absl::Status CheckOwn(const std::vector<OwnPass>& own) {
+  const std::vector<std::string> taken = PassNames();
+  for (const OwnPass& pass : own) {
+    if (pass.pass == nullptr) return InvalidArgument("add_pass: got no pass");
+    const std::string name = pass.pass->name();
+    const bool is_word =
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
+    if (name.empty() || !is_word) {
+      return InvalidArgument("add_pass: pass \"", name, "\"; expected a name of a-z, 0-9, - and _");
+    }
+    if (std::find(taken.begin(), taken.end(), name) != taken.end()) {
+      return InvalidArgument("add_pass: pass \"", name, "\"; the pipeline has one of that name");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-void AddPipeline(PassManager& manager) {
+void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   // Before precision is decided, so that equal computations get one decision. Casts that change no
   // type stay until then: they are the user's word on what is to be f32.
   manager.AddGroup("canonicalise", Canonicalisation());
+  // After it, so that they find equal things equal. What they leave unread goes before precision is
+  // decided, which asks who reads a value.
+  if (AddOwn(manager, own, Stage::kForward)) {
+    manager.AddGroup("canonicalise", Canonicalisation());
+  }
   // Before autodiff: gradients follow the forward dtypes, the cast has a gradient, and no list of
   // gradient ops has to be kept in step with the forward ops.
   manager.Add(MakeInsertAmpCasts());
@@ -87,6 +122,8 @@ void AddPipeline(PassManager& manager) {
   manager.Add(MakeInsertOptimizers());
   // Needs the finite flag of every optimizer.
   manager.Add(MakeUpdateScalers());
+  // When no marker is left, and before ops without a kernel go, which may be theirs.
+  AddOwn(manager, own, Stage::kStep);
   // After autodiff: the gradient of the whole op is better than that of its parts. Before the
   // second canonicalisation, which cleans up after it and all of the above.
   manager.Add(MakeDecomposeUnsupported());
@@ -103,9 +140,10 @@ void AddPipeline(PassManager& manager) {
 }
 
 absl::Status RunPipeline(ir::Graph& graph, PassContext& context, const PassManagerOptions& options,
-                         std::string* summary) {
+                         std::string* summary, const std::vector<OwnPass>& own) {
+  HT_RETURN_IF_ERROR(CheckOwn(own));
   PassManager manager(options);
-  AddPipeline(manager);
+  AddPipeline(manager, own);
   Progress progress("@" + graph.name());
   Progress* const given = context.progress;
   if (given == nullptr) context.progress = &progress;

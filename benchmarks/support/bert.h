@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "halftone/graph/runtime/variable_storage.h"
 #include "halftone/halftone.h"
 
 namespace halftone::benchmarks {

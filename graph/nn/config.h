@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "halftone/passes/amp/policy.h"
+#include "halftone/passes/pass.h"
 
 namespace halftone::nn {
 
@@ -23,6 +26,16 @@ class StepConfig {
   }
   bool amp_enabled() const { return amp_enabled_; }
   const amp::Policy& amp_policy() const { return amp_policy_; }
+
+  // A pass of the program's own, which the pipeline of every compilation runs at its stage, behind
+  // those added before. It is verified, named by errors and dumped as every pass is. The object is
+  // shared by all graphs that it is added to. Errors (of the call that compiles): what the pass
+  // gives; a null pass; a name that is no part of a file name, or that of another pass.
+  // Example: config.add_pass(passes::Stage::kForward, std::make_shared<FuseSoftsign>());
+  void add_pass(passes::Stage stage, std::shared_ptr<passes::Pass> pass) {
+    own_passes_.push_back({stage, std::move(pass)});
+  }
+  const std::vector<passes::OwnPass>& own_passes() const { return own_passes_; }
 
   // Whether outputs of build() keep the low dtype that mixed precision gave them. Off: they have
   // the dtype that build() saw.
@@ -53,6 +66,7 @@ class StepConfig {
  private:
   bool amp_enabled_ = false;
   amp::Policy amp_policy_;
+  std::vector<passes::OwnPass> own_passes_;
 };
 
 class GraphConfig : public StepConfig {

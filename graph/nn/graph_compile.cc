@@ -264,6 +264,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   options.device = device;
   options.seed = graph.config.seed;
   options.every_stage = debug >= 1;
+  options.own_passes = graph.config.own_passes();
   options.dump_dir = DumpDir(graph.config);
   if (!options.dump_dir.empty()) {
     options.dump_name = Concat(name, "_", NextDumpNumber(options.dump_dir, name));

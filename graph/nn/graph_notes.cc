@@ -96,7 +96,8 @@ void Graph::Impl::NoteMemory(const CompiledStep& step) {
   });
   const int64_t bytes = step.executable->plan().arena_bytes;
   if (widened == 0 || bytes < kSmallArena || notes.Has(NoteKind::kMoreMemory)) return;
-  const absl::StatusOr<int64_t> in_f32 = runtime::ArenaBytesInF32(*step.traced, device);
+  const absl::StatusOr<int64_t> in_f32 =
+      runtime::ArenaBytesInF32(*step.traced, device, step.config.own_passes());
   if (!in_f32.ok() || bytes <= *in_f32) return;
   AddNote(NoteKind::kMoreMemory,
           Concat("amp: the step takes ", MiB(bytes), " of working memory, in f32 about ",

@@ -23,7 +23,8 @@ absl::Status RunPasses(ir::Graph& graph, const CompileOptions& options,
   passes::PassManagerOptions manager;
   if (!options.dump_dir.empty()) manager.dump_dir = options.dump_dir + "/" + options.dump_name;
   manager.dump_remark = options.dump_remark;
-  HT_RETURN_IF_ERROR(passes::RunPipeline(graph, context, manager));
+  HT_RETURN_IF_ERROR(
+      passes::RunPipeline(graph, context, manager, /*summary=*/nullptr, options.own_passes));
   if (options.unmatched_entries != nullptr) {
     *options.unmatched_entries = std::move(context.unmatched_entries);
   } else {
@@ -67,7 +68,8 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
   return executable;
 }
 
-absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device) {
+absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device,
+                                        const std::vector<passes::OwnPass>& own_passes) {
   const std::unique_ptr<ir::Graph> graph = traced.Clone();
   for (const std::unique_ptr<ir::Node>& node : graph->nodes()) {
     if (node->op().name != "amp") continue;
@@ -76,6 +78,7 @@ absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& d
   }
   CompileOptions options;
   options.device = device;
+  options.own_passes = own_passes;
   HT_RETURN_IF_ERROR(RunPasses(*graph, options, /*progress=*/nullptr));
   return passes::PlanMemory(*graph).arena_bytes;
 }

@@ -9,6 +9,7 @@
 #include "halftone/core/device.h"
 #include "halftone/graph/ir/target.h"
 #include "halftone/graph/runtime/executable.h"
+#include "halftone/passes/pass.h"
 
 namespace halftone::runtime {
 
@@ -21,7 +22,8 @@ struct CompileOptions {
   std::vector<std::string>* notes = nullptr;  // what passes had to say; may be null
   // PassContext::unmatched_entries; null: they are notes.
   std::map<std::string, std::string>* unmatched_entries = nullptr;
-  bool every_stage = false;  // a line on standard error for each pass
+  std::vector<passes::OwnPass> own_passes;  // of the program, run in the pipeline
+  bool every_stage = false;                 // a line on standard error for each pass
 };
 
 // The description of a device that passes and kernels agree on. Errors: those of kernels::OpenCuda.
@@ -36,6 +38,7 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
 
 // Working memory of the step that `traced` describes if it ran without mixed precision, but for
 // what kernels need for themselves. Runs the pipeline. Errors: those of Compile.
-absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device);
+absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device,
+                                        const std::vector<passes::OwnPass>& own_passes);
 
 }  // namespace halftone::runtime

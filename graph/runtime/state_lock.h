@@ -1,4 +1,5 @@
-// StateLock: keeps others from the state of a graph while it lives, see nn::Graph::Lock.
+// StateLock: while it lives, other threads wait with what reads or writes the state of a graph. From
+// nn::Graph::Lock.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,8 @@ class StateLock {
   StateLock& operator=(const StateLock&) = delete;
 
   bool held() const { return held_; }
-  // Why nothing is held: see StateGuard::Acquire. OK after a try.
+  // Why nothing is held: FailedPrecondition in a child of fork() if another thread of the parent held
+  // it then, so that what it was writing is half written. OK after a try.
   const absl::Status& status() const { return status_; }
 
  private:

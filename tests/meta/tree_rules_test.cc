@@ -154,6 +154,7 @@ TEST(CheckIncludes, SeesLibraryInHeaderButNotInSource) {
 TEST(CheckIncludes, SeesShortNames) {
   EXPECT_THAT(Includes("core/a.cc", "#include \"a.h\"\n"),
               ElementsAre("core/a.cc:1: a.h needs its full name, \"halftone/<folder>/...\""));
+  EXPECT_THAT(Includes("examples/outside/a.cc", "#include \"a.h\"\n"), IsEmpty());
   EXPECT_THAT(Includes("core/io/a.cc", "#include \"../a.h\"\n"),
               ElementsAre("core/io/a.cc:1: ../a.h leaves its folder by '..'"));
 }

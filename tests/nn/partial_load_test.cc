@@ -303,7 +303,8 @@ TEST(ModuleState, SavesAndLoadsParametersAndBuffersOfAllLevels) {
   EXPECT_THAT(names, ElementsAre("0.bias", "0.weight", "1.0.bias", "1.0.num_batches_tracked",
                                  "1.0.running_mean", "1.0.running_var", "1.0.weight"));
   EXPECT_NE(state->at("0.weight").at(0), state->at("0.weight").at(1));
-  ASSERT_TRUE(loaded->named_buffers()[0].second.storage()->Assign(F32({3}, {4, 5, 6})).ok());
+  Parameter running_mean = loaded->named_buffers()[0].second;
+  ASSERT_TRUE(running_mean.set_value(F32({3}, {4, 5, 6})).ok());
   ASSERT_TRUE(loaded->load_state_dict(*state).ok());
   const StateDict after = *loaded->state_dict();
   for (const auto& [name, value] : after) {

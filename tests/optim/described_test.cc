@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "halftone/graph/ir/op.h"
+#include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/optim/optimizer.h"
 #include "halftone/optim/update_rule.h"
 
