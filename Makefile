@@ -32,6 +32,7 @@ setup-docs:
 docs: setup-docs
 	mkdir -p build/docs/include
 	ln -sfn $(CURDIR) build/docs/include/halftone
+	cpp -P -x c++ -Ibuild/docs/include docs/tables.inc | awk -f docs/doxygen_tables.awk > build/docs/tables.hpp
 	{ cat docs/Doxyfile; sed -n 's|^[a-z].*\.h$$|INPUT += &|p' cmake/public_headers.txt; } | doxygen -
 
 # build/device_bundle: to copy to a machine with a GPU (tests/cuda/README.md).
