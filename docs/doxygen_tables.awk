@@ -1,16 +1,12 @@
-# From the preprocessed docs/tables.h to what Doxygen reads: a row begins HT_DOC(...), of whose arguments
-# `.doc` is the description.
+# From the preprocessed docs/tables.inc to what Doxygen reads: a row begins HT_DOC(...), of whose arguments the
+# first string is the description, and HT_DECLARES stands before what it declares.
 /^ *HT_DOC\(/ {
-  doc = $0
-  sub(/^.*\.doc = "/, "", doc)
-  sub(/"[,)] *(\.[a-z_]+ = .*)?$/, "", doc)
-  sub(/", \..*$/, "", doc)
+  match($0, /"([^"\\]|\\.)*"( "([^"\\]|\\.)*")*/)
+  doc = substr($0, RSTART + 1, RLENGTH - 2)
   gsub(/" "/, "", doc)
+  gsub(/\\"/, "\"", doc)
   gsub(/[\\@&$#<>%"]/, "\\\\&", doc)
-  declaration = $0
-  sub(/^.*\) Value /, "Value ", declaration)
   print "/// " doc
-  print declaration
-  next
+  sub(/^.* HT_DECLARES /, "")
 }
 { print }
