@@ -19,39 +19,34 @@ const char* CpuName(const CpuFeatures& features) {
   return "cpu-scalar";
 }
 
-class CpuTarget : public RegistryTarget {
- public:
-  CpuTarget(const KernelRegistry& registry, const CpuFeatures& features)
-      : RegistryTarget(registry, Device::Kind::kCpu, CpuName(features)),
-        has_bf16_(features.avx512_bf16),
-        fast_bf16_(features.level() == SimdLevel::kAvx512 && features.fast_bf16) {}
-
-  DType PreferredLowType(std::string* reason) const override {
-    if (reason != nullptr) {
-      *reason = fast_bf16_ ? "the processor multiplies bf16 faster than f32 (AVX512-BF16, AMX)"
-                : has_bf16_
-                    ? "the processor multiplies bf16 no faster than f32 (AVX512-BF16, timed)"
-                    : "the processor has no 16-bit products (AVX512-BF16)";
-    }
-    return fast_bf16_ ? DType::kBF16 : DType::kF32;
+TargetTraits CpuTraits(const CpuFeatures& features) {
+  TargetTraits traits;
+  traits.channels_last = true;
+  if (features.level() == SimdLevel::kAvx512 && features.fast_bf16) {
+    traits.preferred_low = DType::kBF16;
+    traits.low_reason = "the processor multiplies bf16 faster than f32 (AVX512-BF16, AMX)";
+  } else {
+    traits.low_reason =
+        features.avx512_bf16
+            ? "the processor multiplies bf16 no faster than f32 (AVX512-BF16, timed)"
+            : "the processor has no 16-bit products (AVX512-BF16)";
   }
-
-  bool PrefersChannelsLast() const override { return true; }
-
- private:
-  bool has_bf16_;
-  bool fast_bf16_;
-};
+  return traits;
+}
 
 }  // namespace
 
 std::unique_ptr<ir::Target> MakeCpuTarget(const KernelRegistry& registry,
                                           const CpuFeatures& features) {
-  return std::make_unique<CpuTarget>(registry, features);
+  return std::make_unique<RegistryTarget>(registry, Device::Kind::kCpu, CpuName(features),
+                                          CpuTraits(features));
 }
 
 std::unique_ptr<ir::Target> MakeReferenceTarget(const KernelRegistry& registry) {
-  return std::make_unique<RegistryTarget>(registry, Device::Kind::kReference, "reference");
+  TargetTraits traits;
+  traits.low_reason = "the reference device is for checking, not for speed";
+  return std::make_unique<RegistryTarget>(registry, Device::Kind::kReference, "reference",
+                                          std::move(traits));
 }
 
 }  // namespace halftone::kernels

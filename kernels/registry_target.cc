@@ -6,8 +6,8 @@
 namespace halftone::kernels {
 
 RegistryTarget::RegistryTarget(const KernelRegistry& registry, Device::Kind device,
-                               std::string name)
-    : registry_(registry), device_(device), name_(std::move(name)) {}
+                               std::string name, TargetTraits traits)
+    : registry_(registry), device_(device), name_(std::move(name)), traits_(std::move(traits)) {}
 
 bool RegistryTarget::HasKernel(const std::string& op, DType dtype) const {
   for (const KernelCandidate* candidate : registry_.Candidates(op, device_)) {
@@ -29,8 +29,8 @@ bool RegistryTarget::JoinsUpdates(const std::string& op) const {
 }
 
 DType RegistryTarget::PreferredLowType(std::string* reason) const {
-  if (reason != nullptr) *reason = "the reference device is for checking, not for speed";
-  return DType::kF32;
+  if (reason != nullptr) *reason = traits_.low_reason;
+  return traits_.preferred_low;
 }
 
 }  // namespace halftone::kernels

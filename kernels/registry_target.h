@@ -8,26 +8,34 @@
 
 namespace halftone::kernels {
 
-// A device of its own kind overrides the preferences; the base prefers f32 and plain layouts,
-// and keeps nothing.
+// What does not follow from kernels; see ir::Target.
+struct TargetTraits {
+  DType preferred_low = DType::kF32;
+  std::string low_reason;  // for it
+  bool channels_last = false;
+  bool keeps_low_weights = false;
+};
+
 // The registry must outlive the target.
 class RegistryTarget : public ir::Target {
  public:
-  RegistryTarget(const KernelRegistry& registry, Device::Kind device, std::string name);
+  RegistryTarget(const KernelRegistry& registry, Device::Kind device, std::string name,
+                 TargetTraits traits = {});
 
   const std::string& name() const override { return name_; }
   // Reference kernels count for the reference device alone.
   bool HasKernel(const std::string& op, DType dtype) const override;
   bool CanRun(const std::string& op) const override;
   DType PreferredLowType(std::string* reason) const override;
-  bool PrefersChannelsLast() const override { return false; }
-  bool KeepsLowWeights() const override { return false; }
+  bool PrefersChannelsLast() const override { return traits_.channels_last; }
+  bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
   bool JoinsUpdates(const std::string& op) const override;
 
  private:
   const KernelRegistry& registry_;
   Device::Kind device_;
   std::string name_;
+  TargetTraits traits_;
 };
 
 }  // namespace halftone::kernels

@@ -14,7 +14,7 @@
 #include "halftone/cli/exit_status.h"
 #include "halftone/core/printable.h"
 #include "halftone/graph/ir/text.h"
-#include "halftone/passes/fixed_targets.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/tools/support/amp_table.h"
 #include "halftone/tools/support/cost_report.h"
 #include "halftone/tools/support/graph_diff.h"
@@ -36,7 +36,8 @@ ABSL_FLAG(bool, memory, false, "bytes held at each node, the peak, and who holds
 ABSL_FLAG(bool, cost, false, "flops and bytes of each node, and their shares");
 ABSL_FLAG(bool, diff, false, "what differs between two files; with --after, after that pass");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
-          "device for --after, --amp and the page: cpu-avx512bf16, cpu-avx2 or cuda-sm90");
+          "device for --after, --amp and the page: cpu-scalar, cpu-avx2, cpu-avx512, "
+          "cpu-avx512bf16, reference or cuda-sm90");
 
 namespace halftone {
 namespace {
@@ -82,7 +83,7 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
     const absl::Status known = tools::CheckAfter(arguments[i], absl::GetFlag(FLAGS_after));
     if (!known.ok()) return "--after: " + Message(known);
   }
-  const auto target = passes::FindFixedTarget(absl::GetFlag(FLAGS_target));
+  const auto target = kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));
   return target.ok() ? "" : "--target: " + Message(target.status());
 }
 
@@ -122,7 +123,7 @@ int Main(const std::vector<char*>& arguments) {
   if (!wrong.empty()) return Fail(2, wrong);
   const std::string format = absl::GetFlag(FLAGS_format);
   const bool json = format == "json";
-  const ir::Target& target = **passes::FindFixedTarget(absl::GetFlag(FLAGS_target));
+  const ir::Target& target = **kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));
   if (absl::GetFlag(FLAGS_diff)) return ShowDiff(arguments, target, json);
 
   const auto loaded = Load(arguments[1], target);

@@ -10,15 +10,17 @@
 #include "halftone/graph/ir/op_catalogue.h"
 #include "halftone/graph/ir/proto.h"
 #include "halftone/graph/ir/text.h"
+#include "halftone/graph/runtime/compile.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
 
 ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, each once")
     .OnUpdate([] { halftone::cli::NoteList("passes"); });
 ABSL_FLAG(bool, pipeline, false, "run the whole pipeline instead, as compiling does");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
-          "device that passes work for: cpu-avx512bf16, cpu-avx2 or cuda-sm90");
+          "device that passes work for: cpu-scalar, cpu-avx2, cpu-avx512, "
+          "cpu-avx512bf16, reference or cuda-sm90");
 ABSL_FLAG(std::string, output, "", "file for the result, .txt or .pb; empty: standard output");
 ABSL_FLAG(std::string, dump, "",
           "folder for the text of the graph after each pass that changes it");
@@ -35,15 +37,23 @@ int Fail(int code, const std::string& message) {
 }
 
 absl::Status AddPasses(passes::PassManager& manager) {
-  if (absl::GetFlag(FLAGS_pipeline)) {
-    passes::AddPipeline(manager);
-    return absl::OkStatus();
-  }
   for (const std::string& name : absl::GetFlag(FLAGS_passes)) {
     HT_ASSIGN_OR_RETURN(std::unique_ptr<passes::Pass> pass, passes::MakePass(name));
     manager.Add(std::move(pass));
   }
   return absl::OkStatus();
+}
+
+// The passes of `manager` alone.
+absl::Status RunPasses(passes::PassManager& manager, ir::Graph& graph, const ir::Target& target,
+                       runtime::PassReport* report) {
+  const kernels::ReferenceEvaluator evaluator;
+  passes::PassContext context;
+  context.target = &target;
+  context.evaluator = &evaluator;
+  const absl::Status status = manager.Run(graph, context);
+  *report = {context.notes, context.unmatched_entries, manager.Summary()};
+  return status;
 }
 
 absl::Status Write(const ir::Graph& graph, const std::string& path) {
@@ -73,20 +83,19 @@ int Main(const std::vector<char*>& arguments) {
   passes::PassManager manager(options);
   const absl::Status added = AddPasses(manager);
   if (!added.ok()) return Fail(2, "--passes: " + Message(added));
-  const auto target = passes::FindFixedTarget(absl::GetFlag(FLAGS_target));
+  const auto target = kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));
   if (!target.ok()) return Fail(2, "--target: " + Message(target.status()));
 
   auto graph = ir::ReadGraphFile(arguments[1]);
   if (!graph.ok()) return Fail(1, Message(graph.status()));
-  const kernels::ReferenceEvaluator evaluator;
-  passes::PassContext context;
-  context.target = *target;
-  context.evaluator = &evaluator;
-  absl::Status status = manager.Run(**graph, context);
+  runtime::PassReport report;
+  absl::Status status = absl::GetFlag(FLAGS_pipeline)
+                            ? runtime::Lower(**graph, **target, options, &report)
+                            : RunPasses(manager, **graph, **target, &report);
   // Also after a failure: it shows how far the passes came.
-  if (absl::GetFlag(FLAGS_stats)) std::fputs(manager.Summary().c_str(), stderr);
-  for (const std::string& note : context.notes) cli::PrintMessage("note", note);
-  for (const auto& [entry, note] : context.unmatched_entries) cli::PrintMessage("note", note);
+  if (absl::GetFlag(FLAGS_stats)) std::fputs(report.summary.c_str(), stderr);
+  for (const std::string& note : report.notes) cli::PrintMessage("note", note);
+  for (const auto& [entry, note] : report.unmatched_entries) cli::PrintMessage("note", note);
   if (status.ok()) status = Write(**graph, absl::GetFlag(FLAGS_output));
   return status.ok() ? 0 : Fail(1, Message(status));
 }

@@ -12,31 +12,42 @@
 namespace halftone::runtime {
 namespace {
 
-absl::Status RunPasses(ir::Graph& graph, const CompileOptions& options,
-                       passes::Progress* progress) {
+absl::Status LowerFor(ir::Graph& graph, const CompileOptions& options, passes::Progress* progress) {
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, TargetOf(options.device));
-  passes::PassContext context;
-  context.progress = progress;
-  context.target = target.get();
-  const kernels::ReferenceEvaluator evaluator;
-  context.evaluator = &evaluator;
   passes::PassManagerOptions manager;
   if (!options.dump_dir.empty()) manager.dump_dir = options.dump_dir + "/" + options.dump_name;
   manager.dump_remark = options.dump_remark;
-  HT_RETURN_IF_ERROR(
-      passes::RunPipeline(graph, context, manager, /*summary=*/nullptr, options.own_passes));
+  PassReport report;
+  HT_RETURN_IF_ERROR(Lower(graph, *target, manager, &report, options.own_passes, progress));
   if (options.unmatched_entries != nullptr) {
-    *options.unmatched_entries = std::move(context.unmatched_entries);
+    *options.unmatched_entries = std::move(report.unmatched_entries);
   } else {
-    for (const auto& [entry, note] : context.unmatched_entries) context.notes.push_back(note);
+    for (const auto& [entry, note] : report.unmatched_entries) report.notes.push_back(note);
   }
   if (options.notes != nullptr) {
-    options.notes->insert(options.notes->end(), context.notes.begin(), context.notes.end());
+    options.notes->insert(options.notes->end(), report.notes.begin(), report.notes.end());
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::Status Lower(ir::Graph& graph, const ir::Target& target,
+                   const passes::PassManagerOptions& options, PassReport* report,
+                   const std::vector<passes::OwnPass>& own_passes, passes::Progress* progress) {
+  const kernels::ReferenceEvaluator evaluator;
+  passes::PassContext context;
+  context.target = &target;
+  context.evaluator = &evaluator;
+  context.progress = progress;
+  const absl::Status status = passes::RunPipeline(
+      graph, context, options, report == nullptr ? nullptr : &report->summary, own_passes);
+  if (report != nullptr) {
+    report->notes = std::move(context.notes);
+    report->unmatched_entries = std::move(context.unmatched_entries);
+  }
+  return status;
+}
 
 absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device) {
   switch (device.kind) {
@@ -60,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
   passes::ProgressOptions progress_options;
   progress_options.every_stage = options.every_stage;
   passes::Progress progress("@" + graph->name(), progress_options);
-  HT_RETURN_IF_ERROR(RunPasses(*graph, options, &progress));
+  HT_RETURN_IF_ERROR(LowerFor(*graph, options, &progress));
   progress.Begin("kernels, initial values and memory", graph->nodes().size());
   auto executable =
       Executable::Create(std::move(graph), options.device, options.seed, store, std::move(arena));
@@ -79,7 +90,7 @@ absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& d
   CompileOptions options;
   options.device = device;
   options.own_passes = own_passes;
-  HT_RETURN_IF_ERROR(RunPasses(*graph, options, /*progress=*/nullptr));
+  HT_RETURN_IF_ERROR(LowerFor(*graph, options, /*progress=*/nullptr));
   return passes::PlanMemory(*graph).arena_bytes;
 }
 

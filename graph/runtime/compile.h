@@ -1,4 +1,4 @@
-// Compile: from a traced graph to an executable.
+// Lower and Compile: from a traced graph to the one that runs on a device, and to an executable.
 #pragma once
 
 #include <map>
@@ -9,9 +9,24 @@
 #include "halftone/core/device.h"
 #include "halftone/graph/ir/target.h"
 #include "halftone/graph/runtime/executable.h"
-#include "halftone/passes/pass.h"
+#include "halftone/passes/pass_manager.h"
 
 namespace halftone::runtime {
+
+// What passes had to say of a graph; also after an error.
+struct PassReport {
+  std::vector<std::string> notes;
+  std::map<std::string, std::string> unmatched_entries;  // PassContext::unmatched_entries
+  std::string summary;                                   // PassManager::Summary
+};
+
+// Takes a graph as traced to the one that runs on `target`: the whole pipeline, as Compile runs it.
+// `own_passes` are those of the program; `report` and `progress` may be null. Errors: those of
+// passes::RunPipeline.
+absl::Status Lower(ir::Graph& graph, const ir::Target& target,
+                   const passes::PassManagerOptions& options = {}, PassReport* report = nullptr,
+                   const std::vector<passes::OwnPass>& own_passes = {},
+                   passes::Progress* progress = nullptr);
 
 struct CompileOptions {
   Device device;
@@ -29,7 +44,7 @@ struct CompileOptions {
 // The description of a device that passes and kernels agree on. Errors: those of kernels::OpenCuda.
 absl::StatusOr<std::unique_ptr<ir::Target>> TargetOf(const Device& device);
 
-// Runs the pipeline over `graph`, selects kernels and plans memory. Errors: what a pass says about
+// Lowers `graph`, selects kernels and plans memory. Errors: what a pass says about
 // the graph (InvalidArgument), Unimplemented for a node no kernel runs, ResourceExhausted.
 absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> graph,
                                                     const CompileOptions& options,

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pass_manager.h"
 #include "halftone/tests/cases/case_util.h"
 
@@ -50,7 +50,7 @@ TEST(A20SharedCastsNn, ForwardPaysThreeCasts) {
   return %loss
 })ir");
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const auto target = passes::FindFixedTarget("cuda-sm90");
+  const auto target = kernels::FindFixedTarget("cuda-sm90");
   ASSERT_TRUE(target.ok());
   passes::PassManager manager;
   manager.Add(passes::MakeInsertAmpCasts());

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/passes/amp/amp_graph.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tests/support/step_runner.h"
 
@@ -32,7 +32,7 @@ TEST(CaseA20, TheForwardPartHasThreeCasts) {
   auto graph = ir::Parse(Text("f16"));
   ASSERT_TRUE(graph.ok()) << graph.status();
   passes::PassContext context;
-  context.target = *passes::FindFixedTarget("cpu-avx512bf16");
+  context.target = *kernels::FindFixedTarget("cpu-avx512bf16");
   ASSERT_TRUE(passes::MakeInsertAmpCasts()->Run(**graph, context).ok());
   std::vector<std::string> casts;
   for (const auto& node : (*graph)->nodes()) {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "halftone/kernels/device_backend.h"
-#include "halftone/passes/fixed_targets.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/support/op_cases.h"
 #include "halftone/tests/support/target_differences.h"
@@ -38,7 +38,7 @@ TEST(CudaCoverage, EveryOpHasAKernelInEachTypeOfMixedPrecision) {
 
 TEST(CudaCoverage, TheFixedTargetRunsWhatTheRegistryHas) {
   ASSERT_TRUE(kernels::OpenCuda(0).ok());
-  const auto target = passes::FindFixedTarget("cuda-sm90");
+  const auto target = kernels::FindFixedTarget("cuda-sm90");
   ASSERT_TRUE(target.ok()) << target.status();
   std::string differences;
   for (const std::string& line : TargetDifferences(**target, Device::Kind::kCuda)) {

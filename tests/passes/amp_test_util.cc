@@ -6,10 +6,10 @@
 #include "halftone/core/philox.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/ir/verify.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/passes/amp/amp_graph.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/amp/verify_amp_dtypes.h"
-#include "halftone/passes/fixed_targets.h"
 
 namespace halftone::testing {
 
@@ -48,7 +48,7 @@ std::string AmpText(const std::string& amp, const std::string& body) {
 }
 
 absl::StatusOr<bool> RunPass(passes::Pass& pass, AmpRun* run, const std::string& target) {
-  HT_ASSIGN_OR_RETURN(run->context.target, passes::FindFixedTarget(target));
+  HT_ASSIGN_OR_RETURN(run->context.target, kernels::FindFixedTarget(target));
   HT_ASSIGN_OR_RETURN(bool changed, pass.Run(*run->graph, run->context));
   HT_RETURN_IF_ERROR(ir::Verify(*run->graph));
   return changed;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <regex>
 
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/autodiff/autodiff.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/tests/support/golden.h"
 
 namespace halftone::testing {
@@ -66,7 +66,7 @@ void Differentiate(ir::Graph& graph, std::vector<Claim>& claims) {
                       AddOutput(graph, marker->input(0))});
   }
   passes::PassContext context;
-  context.target = *passes::FindFixedTarget("cpu-avx512bf16");
+  context.target = *kernels::FindFixedTarget("cpu-avx512bf16");
   const auto changed = passes::MakeAutodiff()->Run(graph, context);
   ASSERT_TRUE(changed.ok()) << changed.status();
   ASSERT_TRUE(graph.Sort().ok());

@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/memory/memory_plan.h"
 #include "halftone/passes/pipeline.h"
 
@@ -99,7 +99,7 @@ double Seconds(const std::string& text) {
   if (!graph.ok()) return 0;
   const kernels::ReferenceEvaluator evaluator;
   PassContext context;
-  context.target = *FindFixedTarget("cpu-avx512bf16");
+  context.target = *kernels::FindFixedTarget("cpu-avx512bf16");
   context.evaluator = &evaluator;
   const std::clock_t start = std::clock();
   const absl::Status status = RunPipeline(**graph, context);

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pass_manager.h"
 #include "halftone/passes/rewrite/fold_constants.h"
 #include "halftone/passes/rewrite/rewrite.h"
@@ -23,7 +23,7 @@ TEST(LargeConstants, F62FoldingReadsABoundedNumberOfBytes) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   const kernels::ReferenceEvaluator evaluator;
   PassContext context;
-  context.target = *FindFixedTarget("cpu-avx512bf16");
+  context.target = *kernels::FindFixedTarget("cpu-avx512bf16");
   context.evaluator = &evaluator;
   PassManager manager;
   manager.Add(MakeFoldConstants());

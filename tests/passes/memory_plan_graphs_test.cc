@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/memory/memory_plan_check.h"
 #include "halftone/passes/pipeline.h"
 #include "halftone/tests/support/golden.h"
@@ -42,7 +42,7 @@ bool AnyMarker(const ir::Graph& graph) {
 absl::Status Lower(ir::Graph& graph, const std::string& target) {
   const kernels::ReferenceEvaluator evaluator;
   passes::PassContext context;
-  context.target = *passes::FindFixedTarget(target);
+  context.target = *kernels::FindFixedTarget(target);
   context.evaluator = &evaluator;
   return passes::RunPipeline(graph, context);
 }

@@ -12,7 +12,7 @@
 
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/ir/text.h"
-#include "halftone/passes/fixed_targets.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
 
 namespace halftone::passes {
@@ -63,7 +63,7 @@ class PassManagerTest : public ::testing::Test {
  protected:
   PassManagerTest() {
     graph_ = *ir::Parse("graph @g(%x: f32[2]) {\n  return %x\n}\n");
-    context_.target = *FindFixedTarget("cpu-avx2");
+    context_.target = *kernels::FindFixedTarget("cpu-avx2");
     options_.check_changed = true;
     dir_ = fs::temp_directory_path() / ("halftone_pass_manager_" + std::to_string(getpid()));
   }
@@ -305,14 +305,6 @@ TEST(PipelineNames, MakePassByName) {
   const auto unknown = MakePass("fuse");
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(Message(unknown.status()), HasSubstr("pass \"fuse\" is unknown; expected one of"));
-}
-
-TEST(FixedTargets, FindByName) {
-  for (const std::string& name : FixedTargetNames()) EXPECT_TRUE(FindFixedTarget(name).ok());
-  const auto unknown = FindFixedTarget("tpu");
-  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(Message(unknown.status()),
-            "target \"tpu\" is unknown; expected one of cpu-avx512bf16, cpu-avx2, cuda-sm90");
 }
 
 }  // namespace

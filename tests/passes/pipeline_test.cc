@@ -6,8 +6,8 @@
 
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/ir/verify.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/memory/memory_plan_check.h"
 #include "halftone/passes/rewrite/decompose_unsupported.h"
 
@@ -36,7 +36,7 @@ constexpr const char kStep[] = R"(graph @step(%x: f32[8,3,8,8], %t: i64[8]) {
 class PipelineTest : public ::testing::Test {
  protected:
   absl::Status Run(ir::Graph& graph, const std::string& target, std::string* summary = nullptr) {
-    context_.target = *FindFixedTarget(target);
+    context_.target = *kernels::FindFixedTarget(target);
     context_.evaluator = &evaluator_;
     PassManagerOptions options;
     options.check_changed = true;
@@ -53,7 +53,7 @@ class PipelineTest : public ::testing::Test {
 };
 
 TEST_F(PipelineTest, LowersATrainingStepOnEveryTarget) {
-  for (const std::string& target : FixedTargetNames()) {
+  for (const std::string& target : kernels::FixedTargetNames()) {
     SCOPED_TRACE(target);
     const auto graph = ParseOrDie(kStep);
     std::string summary;
@@ -91,11 +91,8 @@ TEST_F(PipelineTest, NamesThePassInAnError) {
 }
 
 TEST(DecomposeUnsupported, RefusesAnOpWithoutKernelAndDecomposition) {
-  const FixedTarget target({.name = "toy",
-                            .kernel_dtypes = {DType::kF32},
-                            .cannot_run = {"matmul"},
-                            .preferred_low = DType::kF32,
-                            .preferred_reason = ""});
+  const kernels::DescribedTarget target(
+      {.name = "toy", .kernel_dtypes = {DType::kF32}, .cannot_run = {"matmul"}, .traits = {}});
   auto graph = ir::Parse("graph @g(%x: f32[2,2]) {\n  %y = matmul(%x, %x)\n  return %y\n}\n");
   ASSERT_TRUE(graph.ok()) << graph.status();
   PassContext context;

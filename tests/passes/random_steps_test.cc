@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
 #include "halftone/tests/support/graph_runner.h"
 #include "halftone/tests/support/random_step.h"
@@ -17,7 +17,7 @@ constexpr uint64_t kGraphs = 1000;
 class RandomSteps : public ::testing::TestWithParam<std::string> {
  protected:
   RandomSteps() {
-    context_.target = *passes::FindFixedTarget("cpu-avx512bf16");
+    context_.target = *kernels::FindFixedTarget("cpu-avx512bf16");
     context_.evaluator = &evaluator_;
     options_.check_changed = true;
   }

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "halftone/graph/ir/verify.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
 #include "halftone/tests/support/tensors.h"
 
@@ -106,13 +106,12 @@ void Rewrite(const GoldenCase& golden, const std::string& second_part) {
 }
 
 // "toy", with kernels for all ops but those of `cannot_run`.
-passes::FixedTarget TargetWithout(const std::string& cannot_run) {
+kernels::DescribedTarget TargetWithout(const std::string& cannot_run) {
   std::istringstream words(cannot_run);
-  return passes::FixedTarget({.name = "toy",
-                              .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-                              .cannot_run = {std::istream_iterator<std::string>(words), {}},
-                              .preferred_low = DType::kF32,
-                              .preferred_reason = ""});
+  return kernels::DescribedTarget({.name = "toy",
+                                   .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
+                                   .cannot_run = {std::istream_iterator<std::string>(words), {}},
+                                   .traits = {.channels_last = true}});
 }
 
 bool Updating() { return std::getenv("UPDATE_GOLDEN") != nullptr; }
@@ -200,9 +199,9 @@ void CheckGolden(const GoldenCase& golden) {
   auto graph = ir::Parse(golden.input);
   ASSERT_TRUE(graph.ok()) << graph.status();
   const std::unique_ptr<ir::Graph> before = (*graph)->Clone();
-  const auto target = passes::FindFixedTarget(golden.option("target", "cpu-avx512bf16"));
+  const auto target = kernels::FindFixedTarget(golden.option("target", "cpu-avx512bf16"));
   ASSERT_TRUE(target.ok()) << target.status();
-  const passes::FixedTarget lacking = TargetWithout(golden.option("cannot_run", ""));
+  const kernels::DescribedTarget lacking = TargetWithout(golden.option("cannot_run", ""));
   auto pass = passes::MakePass(golden.pass);
   ASSERT_TRUE(pass.ok()) << pass.status();
   EXPECT_EQ((*pass)->name(), golden.pass);

@@ -3,6 +3,7 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/arena.h"
 #include "halftone/graph/runtime/compile.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/amp/scale_losses.h"
@@ -11,7 +12,6 @@
 #include "halftone/passes/amp/verify_amp_dtypes.h"
 #include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
-#include "halftone/passes/fixed_targets.h"
 #include "halftone/passes/pass_manager.h"
 #include "halftone/passes/rewrite/decompose_unsupported.h"
 #include "halftone/tests/support/tensors.h"
@@ -77,7 +77,7 @@ absl::StatusOr<StepRunner> StepRunner::Compile(const std::string& text, const st
   manager.Add(passes::MakeUpdateScalers());
   manager.Add(passes::MakeDecomposeUnsupported());
   passes::PassContext context;
-  HT_ASSIGN_OR_RETURN(context.target, passes::FindFixedTarget(target));
+  HT_ASSIGN_OR_RETURN(context.target, kernels::FindFixedTarget(target));
   HT_RETURN_IF_ERROR(manager.Run(*runner.graph_, context));
   runner.notes_ = context.notes;
   for (const ir::Variable& variable : runner.graph_->variables()) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "halftone/graph/ir/proto.h"
-#include "halftone/kernels/reference_evaluator.h"
+#include "halftone/graph/runtime/compile.h"
 #include "halftone/passes/pipeline.h"
 
 namespace halftone::tools {
@@ -94,13 +94,9 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> LoadGraph(const std::string& path,
   if (fs::is_directory(path, ignored)) return LoadFromFolder(path, after);
   HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> graph, ir::ReadGraphFile(path));
   if (after.empty()) return graph;
-  const kernels::ReferenceEvaluator evaluator;
-  passes::PassContext context;
-  context.target = &target;
-  context.evaluator = &evaluator;
   passes::PassManagerOptions options;
   options.stop_after = after;
-  HT_RETURN_IF_ERROR(Annotate(passes::RunPipeline(*graph, context, options), path + ": "));
+  HT_RETURN_IF_ERROR(Annotate(runtime::Lower(*graph, target, options), path + ": "));
   return graph;
 }
 

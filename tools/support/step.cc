@@ -7,8 +7,6 @@
 #include "halftone/graph/ir/number_text.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/compile.h"
-#include "halftone/kernels/reference_evaluator.h"
-#include "halftone/passes/pipeline.h"
 
 namespace halftone::tools {
 namespace {
@@ -27,23 +25,21 @@ ir::Value FindNodeValue(const ir::Graph& graph, const std::string& name) {
   return node->output(static_cast<int>(index));
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<ir::Graph>> Lower(const ir::Graph& graph, const Device& device,
-                                                 const std::string& dump_dir,
-                                                 std::vector<std::string>* notes) {
+// The graph after the whole pipeline; `graph` stays.
+absl::StatusOr<std::unique_ptr<ir::Graph>> LowerClone(const ir::Graph& graph, const Device& device,
+                                                      const std::string& dump_dir,
+                                                      std::vector<std::string>* notes) {
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
-  const kernels::ReferenceEvaluator evaluator;
-  passes::PassContext context;
-  context.target = target.get();
-  context.evaluator = &evaluator;
   passes::PassManagerOptions options;
   options.dump_dir = dump_dir;
   std::unique_ptr<ir::Graph> lowered = graph.Clone();
-  HT_RETURN_IF_ERROR(passes::RunPipeline(*lowered, context, options));
-  *notes = context.notes;
+  runtime::PassReport report;
+  HT_RETURN_IF_ERROR(runtime::Lower(*lowered, *target, options, &report));
+  *notes = std::move(report.notes);
   return lowered;
 }
+
+}  // namespace
 
 ir::Value FindValue(const ir::Graph& graph, const std::string& name) {
   if (!name.empty() && name[0] == '%') return FindNodeValue(graph, name.substr(1));
@@ -61,7 +57,7 @@ absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
                                              const std::vector<std::string>& names,
                                              const Device& device, const std::string& dump_dir) {
   FetchedGraph fetched;
-  HT_ASSIGN_OR_RETURN(fetched.lowered, Lower(graph, device, dump_dir, &fetched.notes));
+  HT_ASSIGN_OR_RETURN(fetched.lowered, LowerClone(graph, device, dump_dir, &fetched.notes));
   if (names.empty()) {
     for (const ir::Output& output : graph.outputs())
       fetched.names.push_back(ir::OutputName(output));
@@ -80,7 +76,7 @@ absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
     extended->outputs().push_back({"", value});
   }
   if (!kept.empty()) {
-    HT_ASSIGN_OR_RETURN(fetched.lowered, Lower(*extended, device, dump_dir, &fetched.notes));
+    HT_ASSIGN_OR_RETURN(fetched.lowered, LowerClone(*extended, device, dump_dir, &fetched.notes));
   }
   std::vector<ir::Output> outputs;
   for (const std::string& name : names) {

@@ -11,12 +11,6 @@
 
 namespace halftone::tools {
 
-// The graph after the whole pipeline for `device`, as compiling makes it; `graph` stays. Where
-// `dump_dir` is not empty it gets the text after each pass. Errors: those of the passes.
-absl::StatusOr<std::unique_ptr<ir::Graph>> Lower(const ir::Graph& graph, const Device& device,
-                                                 const std::string& dump_dir,
-                                                 std::vector<std::string>* notes);
-
 // What `name` means in a graph: an output of that name; else a value by its node, "h" or "h#1";
 // else the value of a variable at the start of the step. "%h" is only the second. Invalid if there
 // is none.
@@ -29,10 +23,12 @@ struct FetchedGraph {
   std::vector<std::string> notes;  // of the passes, for the user
 };
 
-// Values that lowering keeps are those of the step as it runs on the device, with the dtype that
-// mixed precision gave them; one that it does away with is kept by being an output of `graph`, from
-// which other decisions may follow: `notes` says so. No names: the outputs of `graph`. Errors:
-// those of Lower; OptionError for a name that is none.
+// `graph` after runtime::Lower for `device`, with what `names` mean as its outputs; none: those of
+// `graph`. Where `dump_dir` is not empty it gets the text after each pass. Values that lowering
+// keeps are those of the step as it runs on the device, with the dtype that mixed precision gave
+// them; one that it does away with is kept by being an output of `graph`, from which other
+// decisions may follow: `notes` says so. Errors: those of the passes; OptionError for a name that
+// is none.
 absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
                                              const std::vector<std::string>& names,
                                              const Device& device, const std::string& dump_dir);

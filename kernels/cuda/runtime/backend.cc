@@ -8,23 +8,9 @@
 
 #include "halftone/kernels/cuda/runtime/multi_copy.h"
 #include "halftone/kernels/cuda/runtime/status.h"
-#include "halftone/kernels/registry_target.h"
+#include "halftone/kernels/cuda_target.h"
 
 namespace halftone::cuda {
-namespace {
-
-class CudaTarget : public kernels::RegistryTarget {
- public:
-  using RegistryTarget::RegistryTarget;
-  DType PreferredLowType(std::string* reason) const override {
-    if (reason != nullptr) *reason = "tensor cores; bf16 needs no loss scaling";
-    return DType::kBF16;
-  }
-  bool PrefersChannelsLast() const override { return true; }
-  bool KeepsLowWeights() const override { return true; }
-};
-
-}  // namespace
 
 class CudaBackend::Calls {
  public:
@@ -159,7 +145,8 @@ absl::Status CudaBackend::Start() {
 }
 
 std::unique_ptr<ir::Target> CudaBackend::MakeTarget(const kernels::KernelRegistry& registry) const {
-  return std::make_unique<CudaTarget>(registry, Device::Kind::kCuda, target_name_);
+  return std::make_unique<kernels::RegistryTarget>(registry, Device::Kind::kCuda, target_name_,
+                                                   kernels::CudaTraits());
 }
 
 absl::Status CudaBackend::Checked(cudaError_t error, const char* call) const {

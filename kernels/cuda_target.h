@@ -1,0 +1,16 @@
+// What passes may know of a CUDA device besides its kernels. Apart from kernels/cuda, since graphs
+// are also lowered for such a device where its kernels are not.
+#pragma once
+
+#include "halftone/kernels/registry_target.h"
+
+namespace halftone::kernels {
+
+inline TargetTraits CudaTraits() {
+  return {.preferred_low = DType::kBF16,
+          .low_reason = "tensor cores; bf16 needs no loss scaling",
+          .channels_last = true,
+          .keeps_low_weights = true};
+}
+
+}  // namespace halftone::kernels
