@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "halftone/passes/amp/apply_numerics.h"
 #include "halftone/passes/amp/clean_up_casts.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/amp/scale_losses.h"
@@ -58,6 +59,7 @@ constexpr struct {
     {"insert-optimizers", &MakeInsertOptimizers},
     {"update-scalers", &MakeUpdateScalers},
     {"decompose-unsupported", &MakeDecomposeUnsupported},
+    {"apply-numerics", &MakeApplyNumerics},
     {"clean-up-casts", &MakeCleanUpCasts},
     {"assign-layouts", &MakeAssignLayouts},
     {"group-updates", &MakeGroupUpdates},
@@ -122,12 +124,14 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeInsertOptimizers());
   // Needs the finite flag of every optimizer.
   manager.Add(MakeUpdateScalers());
-  // When no marker is left, and before ops without a kernel go, which may be theirs.
+  // When no marker is left that adds nodes, and before ops without a kernel go, which may be theirs.
   AddOwn(manager, own, Stage::kStep);
   // After autodiff: the gradient of the whole op is better than that of its parts. Before the
   // second canonicalisation, which cleans up after it and all of the above.
   manager.Add(MakeDecomposeUnsupported());
   manager.AddGroup("canonicalise", Canonicalisation());
+  // When all products are there and their dtypes are final.
+  manager.Add(MakeApplyNumerics());
   // When all readers of a gradient exist, and nothing unread hides that a cast is the only one.
   manager.Add(MakeCleanUpCasts());
   // After everything that adds ops on activations, so that all get a layout together.

@@ -317,6 +317,8 @@ void BindConfig(py::module_& m) {
       .def_property_readonly("amp_policy", &nn::GraphConfig::amp_policy,
                              py::return_value_policy::copy)
       .def_readwrite("amp_low_outputs", &nn::GraphConfig::amp_low_outputs)
+      .def_readwrite("allow_tf32", &nn::GraphConfig::allow_tf32)
+      .def_readwrite("deterministic", &nn::GraphConfig::deterministic)
       .def_readwrite("update_buffers_on_skip", &nn::GraphConfig::update_buffers_on_skip)
       .def_readwrite("track_grad_norm", &nn::GraphConfig::track_grad_norm)
       .def_readwrite("clip_grad_norm", &nn::GraphConfig::clip_grad_norm)

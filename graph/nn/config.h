@@ -40,6 +40,12 @@ class StepConfig {
   // Whether outputs of build() keep the low dtype that mixed precision gave them. Off: they have
   // the dtype that build() saw.
   bool amp_low_outputs = false;
+  // Whether products of f32 may round their operands to TF32, which keeps 10 bits after the point:
+  // several times faster on a GPU's matrix units. A device without them makes no use of it.
+  bool allow_tf32 = false;
+  // Whether every run adds in the same order, so that equal steps give equal bits. false: a library
+  // may take convolutions that are faster and do not.
+  bool deterministic = true;
   // Whether norm statistics and other buffers move in a step that a grad scaler or skip_nonfinite
   // skips.
   bool update_buffers_on_skip = false;

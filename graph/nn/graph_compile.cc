@@ -154,6 +154,11 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(Graph& graph,
     policy.low_outputs = policy.low_outputs || graph.config.amp_low_outputs;
     builder.Root("amp", {}, policy.ToMarker());
   }
+  if (graph.config.allow_tf32 || !graph.config.deterministic) {
+    builder.Root(
+        "numerics", {},
+        {{"allow_tf32", graph.config.allow_tf32}, {"deterministic", graph.config.deterministic}});
+  }
   if (training && !trace.has_backward() && !optimizers.empty()) {
     builder.At(internal::ToSourceLocation(optimizers[0].added_at));
     builder.Fail(FailedPrecondition(optimizers[0].name, ": build() called no backward(); expected ",

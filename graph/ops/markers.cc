@@ -1,6 +1,6 @@
 // Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
 // autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
-// insert-amp-casts. Each is removed by its pass; none has a kernel.
+// insert-amp-casts; numerics asks apply-numerics. Each is removed by its pass; none has a kernel.
 #include <algorithm>
 
 #include "halftone/graph/ops/support/nn.h"
@@ -281,6 +281,18 @@ void RegisterAmpMarker(ir::OpRegistry& registry) {
   AddOp(registry, std::move(r));
 }
 
+void RegisterNumericsMarker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord(
+      "numerics",
+      "Asks apply-numerics to let kernels choose otherwise than they do by themselves.");
+  r.attrs = {Optional("allow_tf32", false, "products may round f32 operands to TF32"),
+             Optional("deterministic", true,
+                      "false: sums may be added in an order that differs from run to run")};
+  r.infer = [](const InferContext&) -> Types { return std::vector<ir::ValueType>{}; };
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
 }  // namespace
 
 void Register_markers(ir::OpRegistry& registry) {
@@ -288,6 +300,7 @@ void Register_markers(ir::OpRegistry& registry) {
   RegisterOptimizerMarker(registry);
   RegisterScalerMarker(registry);
   RegisterAmpMarker(registry);
+  RegisterNumericsMarker(registry);
 }
 
 }  // namespace halftone::ops

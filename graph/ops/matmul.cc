@@ -91,7 +91,8 @@ void Register_matmul(ir::OpRegistry& registry) {
   r.outputs = {{"y", "[..., m, n]"}};
   r.attrs = {{"transpose_a", ir::AttrType::kBool, false, "swap the last two axes of a"},
              {"transpose_b", ir::AttrType::kBool, false, "swap the last two axes of b"},
-             OutAttr()};
+             OutAttr(),
+             Tf32Attr()};
   r.infer = InferMatmul;
   r.amp.f16 = r.amp.bf16 = ir::AmpClass::kAllow;
   r.amp.reason = "matrix units multiply 16-bit operands and sum in f32";

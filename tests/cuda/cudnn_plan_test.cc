@@ -11,7 +11,6 @@
 #include "halftone/kernels/cuda/cudnn/conv_run.h"
 #include "halftone/kernels/cuda/cudnn/plan.h"
 #include "halftone/tests/cuda/cudnn_graphs.h"
-#include "halftone/tests/cuda/scoped_environment.h"
 #include "halftone/tests/support/op_cases.h"
 
 namespace halftone::testing {
@@ -114,6 +113,9 @@ TEST(CudnnPlanTest, RefusalsOfEngines) {
             "f32 on tensor cores is TF32");
   EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_DATA_HALF), "");
   CudnnConv exact = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
+  CudnnConv allowed = exact;
+  allowed.allow_tf32 = true;
+  EXPECT_TRUE(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, allowed).ok());
   exact.tf32_is_exact = true;
   EXPECT_TRUE(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, exact).ok());
   EXPECT_EQ(Message(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, exact)),
@@ -147,14 +149,12 @@ TEST(CudnnPlanTest, WorkspaceLimit) {
 #endif
 
 TEST(CudnnPlanTest, NondeterministicEnginesOnRequest) {
-  const CudnnConv conv = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
+  CudnnConv conv = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
   const size_t before = Find(conv)->size();
-  {
-    const ScopedEnvironment allowed("HALFTONE_NONDETERMINISTIC", "1");
-    EXPECT_GT(Find(conv)->size(), before);
-  }
-  const ScopedEnvironment refused("HALFTONE_NONDETERMINISTIC", "0");
-  EXPECT_EQ(Find(conv)->size(), before);
+  const std::string key = conv.ToString();
+  conv.deterministic = false;
+  EXPECT_GT(Find(conv)->size(), before);
+  EXPECT_NE(conv.ToString(), key) << "one entry in the cache for both";
 }
 
 TEST(CudnnPlanTest, Tf32WhereItIsExact) {

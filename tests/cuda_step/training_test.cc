@@ -147,6 +147,19 @@ TEST(CudaStep, EachParameterGroupIsOneKernel) {
   }
 }
 
+#if defined(HALFTONE_CUDA_EMULATED)
+// (1 + 2^-12)^2 in the first place; TF32 makes 1 of the operand. A real library need not.
+TEST(CudaStep, Tf32IsUsedWhereTheGraphAllowsIt) {
+  FnGraph graph([](const Values& in) -> Values { return {matmul(in[0], in[0])}; });
+  graph.to(Device::Cuda(0));
+  Tensor x = Tensor::Full(DType::kF32, {16, 16}, 0);
+  x.set(0, 1 + 0x1p-12);
+  EXPECT_EQ(Call1(graph, {x})[0], 1 + 0x1p-11);
+  graph.config.allow_tf32 = true;
+  EXPECT_EQ(Call1(graph, {x})[0], 1);
+}
+#endif
+
 TEST(CudaStep, StateMovesBetweenDevices) {
   const auto batch = [](int step) { return Batch(step); };
   const Setting setting{.rule = Rule::kAdam};

@@ -66,10 +66,11 @@ class Attention : public nn::FnGraph {
  public:
   Attention() : norm_({8}), q_(8, 8), k_(8, 8), v_(8, 8), up_(8, 16), down_(16, 8) {
     add_module("norm", norm_);
-    for (const auto& [name, layer] :
-         {std::pair{"q", &q_}, {"k", &k_}, {"v", &v_}, {"up", &up_}, {"down", &down_}}) {
-      add_module(name, *layer);
-    }
+    add_module("q", q_);
+    add_module("k", k_);
+    add_module("v", v_);
+    add_module("up", up_);
+    add_module("down", down_);
     add_optimizer(optim::AdamW(parameters()));
     fn = [this](const nn::Values& in) -> nn::Values {
       const nn::Value x = norm_(in[0]);
@@ -108,7 +109,8 @@ void CompileStep(const Device& device, const std::string& precision, const Check
   const auto target = runtime::TargetOf(device);
   ASSERT_TRUE(target.ok()) << target.status();
   std::string folder;
-  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) folder = entry.path();
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
+    folder = entry.path().string();
   check(folder + "/00_input.txt", ir::Print(*model.compiled_graph(), ir::TextOptions::Lossless()),
         (*target)->name());
 }

@@ -76,6 +76,18 @@ ir::AttrSpec Optional(std::string name, ir::AttrValue default_value, std::string
   const ir::AttrType type = ir::TypeOf(default_value);
   return {std::move(name), type, std::move(default_value), std::move(doc)};
 }
+ir::AttrSpec Tf32Attr() {
+  return Optional("tf32", false,
+                  "set by apply-numerics: a kernel may round f32 operands to TF32, which keeps 10 "
+                  "bits after the point");
+}
+
+ir::AttrSpec DeterministicAttr() {
+  return Optional("deterministic", true,
+                  "set by apply-numerics; false: a kernel may add in an order that differs from "
+                  "run to run");
+}
+
 ir::AttrSpec OutAttr() {
   return Optional("out", std::string(),
                   "\"f32\" leaves 16-bit input in f32 (an absorbed cast); \"\": the usual dtype");

@@ -32,6 +32,9 @@ ir::OpRecord ElementwiseOp(std::string name, std::vector<std::string> inputs, ir
 // Attributes without and with a default.
 ir::AttrSpec Required(std::string name, ir::AttrType type, std::string doc);
 ir::AttrSpec Optional(std::string name, ir::AttrValue default_value, std::string doc);
+// The attributes `tf32` and `deterministic` of ops that libraries do; apply-numerics sets them.
+ir::AttrSpec Tf32Attr();
+ir::AttrSpec DeterministicAttr();
 // The attribute `out` of ops that may leave 16-bit input in f32.
 ir::AttrSpec OutAttr();
 

@@ -152,7 +152,9 @@ std::vector<ir::AttrSpec> ConvAttrs() {
           {"padding", ir::AttrType::kInts, Ints{0, 0}, "zeros on both sides: height, width"},
           {"dilation", ir::AttrType::kInts, Ints{1, 1}, "distance of kernel points: height, width"},
           {"groups", ir::AttrType::kInt, int64_t{1},
-           "independent blocks of channels; as many as channels: depthwise"}};
+           "independent blocks of channels; as many as channels: depthwise"},
+          Tf32Attr(),
+          DeterministicAttr()};
 }
 
 std::vector<ir::AttrSpec> PoolAttrs() {
@@ -166,7 +168,7 @@ std::vector<ir::AttrSpec> PoolAttrs() {
 
 Attributes ConvAttrsOf(const Attributes& attrs, const Shape* shape) {
   Attributes result;
-  for (const char* name : {"stride", "padding", "dilation", "groups"}) {
+  for (const char* name : {"stride", "padding", "dilation", "groups", "tf32", "deterministic"}) {
     result.Set(name, *attrs.Find(name));
   }
   if (shape != nullptr) result.Set("shape", Ints(shape->dims().begin(), shape->dims().end()));

@@ -1,10 +1,7 @@
 #include "halftone/kernels/cuda/cublaslt/plan.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
-#include <string_view>
 
 #include "halftone/core/align.h"
 #include "halftone/kernels/cuda/runtime/autotune.h"
@@ -19,10 +16,8 @@ constexpr int kCandidates = 8;
 constexpr size_t kWorkspaceAlignment = 256;
 
 cublasComputeType_t ComputeTypeOf(const MatmulGeometry& g) {
-  const char* tf32 = std::getenv("HALFTONE_TF32");
-  const bool allowed = tf32 != nullptr && std::string_view(tf32) == "1";
-  return g.operand_dtype == DType::kF32 && allowed ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                   : CUBLAS_COMPUTE_32F;
+  return g.operand_dtype == DType::kF32 && g.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                  : CUBLAS_COMPUTE_32F;
 }
 
 size_t WithRoomToAlign(size_t bytes) { return bytes == 0 ? 0 : bytes + kWorkspaceAlignment; }

@@ -12,9 +12,9 @@
 namespace halftone::cuda {
 
 // Row-major y = A B is the library's column-major y^T = B^T A^T: the operands change places,
-// nothing is copied. Sums are f32; f32 operands are multiplied as they are unless HALFTONE_TF32 is
-// "1", which rounds them to TF32 (10 bits after the point) for the matrix units. A bias is added
-// before the only rounding; it has the output's dtype.
+// nothing is copied. Sums are f32; f32 operands are multiplied as they are unless the geometry allows
+// TF32 (10 bits after the point), to which the matrix units round them. A bias is added before the
+// only rounding; it has the output's dtype.
 //
 // The algorithm is the fastest of the library's first suggestions, as measured here or by an
 // earlier program (AutotuneCache); the first one if HALFTONE_AUTOTUNE is "0".

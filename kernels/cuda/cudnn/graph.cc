@@ -98,6 +98,8 @@ std::string CudnnConv::ToString() const {
   if (has_bias) text += Concat(" bias ", static_cast<int>(bias_dtype));
   if (accumulate) text += " accumulate";
   if (tf32_is_exact) text += " tf32";
+  if (allow_tf32) text += " allow_tf32";
+  if (!deterministic) text += " nondeterministic";
   return text + Concat(" s", Joined(stride), " p", Joined(padding), " d", Joined(dilation));
 }
 

@@ -35,6 +35,8 @@ struct CudnnConv {
   bool accumulate = false;  // the result is added to what its tensor holds
   // f32 operands hold widened 16-bit values: tensor cores' TF32 takes them as they are.
   bool tf32_is_exact = false;
+  bool allow_tf32 = false;    // f32 operands may be rounded to it
+  bool deterministic = true;  // engines must add in a fixed order
 
   // All of the above in one line: the key of the autotuning cache, and what messages show.
   std::string ToString() const;

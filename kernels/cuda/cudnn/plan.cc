@@ -2,16 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <cstring>
 
 namespace halftone::cuda {
 namespace {
-
-bool AllowsNondeterminism() {
-  const char* const value = std::getenv("HALFTONE_NONDETERMINISTIC");
-  return value != nullptr && std::strcmp(value, "1") == 0;
-}
 
 absl::StatusOr<CudnnChoice> ChoiceOf(const CudnnDescriptor& config, const CudnnDescriptor& engine) {
   CudnnChoice choice;
@@ -115,14 +108,16 @@ absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>&
   for (const cudnnBackendNumericalNote_t note : notes) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
-        if (!AllowsNondeterminism()) return Unimplemented("not deterministic");
+        if (conv.deterministic) return Unimplemented("not deterministic");
         break;
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         return Unimplemented("narrows its inputs");
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
         return Unimplemented("sums in less than f32");
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-        if (!half && !conv.tf32_is_exact) return Unimplemented("f32 on tensor cores is TF32");
+        if (!half && !conv.tf32_is_exact && !conv.allow_tf32) {
+          return Unimplemented("f32 on tensor cores is TF32");
+        }
         break;
       case CUDNN_NUMERICAL_NOTE_FFT:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD:

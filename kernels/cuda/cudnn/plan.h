@@ -2,9 +2,9 @@
 // refused that break our promises, and of the rest the first or, with autotuning, the fastest.
 //
 // Refused:
-//  1. NONDETERMINISTIC engines, unless HALFTONE_NONDETERMINISTIC=1.
-//  2. Engines that narrow their inputs (f32 as TF32 on tensor cores, unless that is exact; or to 16
-//     bit) or sum in less than f32.
+//  1. NONDETERMINISTIC engines, unless the convolution need not be deterministic.
+//  2. Engines that narrow their inputs (f32 as TF32 on tensor cores, unless that is exact or
+//     allowed; or to 16 bit) or sum in less than f32.
 //  3. Winograd and FFT for 16-bit operands: they transform in the operands' type.
 //  4. Plans whose workspace is over kCudnnWorkspaceLimit.
 #pragma once

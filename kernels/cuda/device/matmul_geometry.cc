@@ -57,6 +57,7 @@ MatmulGeometry GeometryOf(const ir::Node& node) {
   MatmulGeometry g{};
   g.operand_dtype = node.input_type(0).dtype;
   g.output_dtype = node.output_type().dtype;
+  g.tf32 = node.attrs().GetBool("tf32");
   if (node.op().name == "linear") {
     g.n = b[0];
     g.k = b[1];

@@ -26,6 +26,7 @@ struct MatmulGeometry {
   DType operand_dtype, output_dtype;
   bool has_bias = false;  // [n]
   DType bias_dtype = DType::kF32;
+  bool tf32 = false;  // f32 operands may be rounded to it
 
   int64_t batch_count() const;
   // Whether y has no elements, or is sums of no products.

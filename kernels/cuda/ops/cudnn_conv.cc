@@ -1,6 +1,6 @@
 // conv2d, conv2d_grad_input and conv2d_grad_weight through cuDNN's operation graphs.
 //
-// Sums are in f32 without TF32, engines deterministic (cudnn/plan.h). A bias is added in the same
+// Sums are in f32, without TF32 and in a fixed order unless the node allows otherwise. A bias is added in the same
 // graph, before the one rounding; an f32 bias of 16-bit operands is rounded first where no engine
 // adds it as it is (those that do are compiled at run time, by NVRTC). An f32 weight gradient of
 // 16-bit operands comes from an engine that makes one or, where there is none, from the operands
@@ -80,6 +80,8 @@ cuda::ConvRunShape ShapeOf(const ir::Node& node, ConvProduct product) {
   conv.stride = {g.h.stride, g.w.stride};
   conv.padding = {g.h.padding, g.w.padding};
   conv.dilation = {g.h.dilation, g.w.dilation};
+  conv.allow_tf32 = node.attrs().GetBool("tf32");
+  conv.deterministic = node.attrs().GetBool("deterministic");
   if (product == ConvProduct::kForward && node.num_inputs() > 2) {
     conv.has_bias = true;
     conv.bias_dtype = CudnnDType(node.input_type(2).dtype);
