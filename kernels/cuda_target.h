@@ -10,6 +10,7 @@ inline TargetTraits CudaTraits() {
   return {.preferred_low = DType::kBF16,
           .low_reason = "tensor cores; bf16 needs no loss scaling",
           .channels_last = true,
+          .rounds_biases = true,
           .keeps_low_weights = true};
 }
 

@@ -32,6 +32,7 @@ class DescribedTarget : public ir::Target {
   bool CanRun(const std::string& op) const override { return !d_.cannot_run.contains(op); }
   DType PreferredLowType(std::string* reason) const override;
   bool PrefersChannelsLast() const override { return d_.traits.channels_last; }
+  bool RoundsBiases() const override { return d_.traits.rounds_biases; }
   bool KeepsLowWeights() const override { return d_.traits.keeps_low_weights; }
   bool JoinsUpdates(const std::string& op) const override { return d_.joins_updates && CanRun(op); }
 

@@ -13,6 +13,7 @@ struct TargetTraits {
   DType preferred_low = DType::kF32;
   std::string low_reason;  // for it
   bool channels_last = false;
+  bool rounds_biases = false;
   bool keeps_low_weights = false;
 };
 
@@ -28,6 +29,7 @@ class RegistryTarget : public ir::Target {
   bool CanRun(const std::string& op) const override;
   DType PreferredLowType(std::string* reason) const override;
   bool PrefersChannelsLast() const override { return traits_.channels_last; }
+  bool RoundsBiases() const override { return traits_.rounds_biases; }
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
   bool JoinsUpdates(const std::string& op) const override;
 

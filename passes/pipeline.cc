@@ -5,6 +5,7 @@
 #include "halftone/passes/amp/apply_numerics.h"
 #include "halftone/passes/amp/clean_up_casts.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
+#include "halftone/passes/amp/round_biases.h"
 #include "halftone/passes/amp/scale_losses.h"
 #include "halftone/passes/amp/trim_amp_islands.h"
 #include "halftone/passes/amp/update_scalers.h"
@@ -58,9 +59,10 @@ constexpr struct {
     {"scale-losses", &MakeScaleLosses},
     {"insert-optimizers", &MakeInsertOptimizers},
     {"update-scalers", &MakeUpdateScalers},
-    {"decompose-unsupported", &MakeDecomposeUnsupported},
     {"apply-numerics", &MakeApplyNumerics},
+    {"decompose-unsupported", &MakeDecomposeUnsupported},
     {"clean-up-casts", &MakeCleanUpCasts},
+    {"round-biases", &MakeRoundBiases},
     {"assign-layouts", &MakeAssignLayouts},
     {"group-updates", &MakeGroupUpdates},
     {"keep-low-weights", &MakeKeepLowWeights},
@@ -124,16 +126,18 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeInsertOptimizers());
   // Needs the finite flag of every optimizer.
   manager.Add(MakeUpdateScalers());
-  // When no marker is left that adds nodes, and before ops without a kernel go, which may be theirs.
+  // When the products of the backward pass are there. What passes make of them later is strict.
+  manager.Add(MakeApplyNumerics());
+  // When no marker is left, and before ops without a kernel go, which may be theirs.
   AddOwn(manager, own, Stage::kStep);
   // After autodiff: the gradient of the whole op is better than that of its parts. Before the
   // second canonicalisation, which cleans up after it and all of the above.
   manager.Add(MakeDecomposeUnsupported());
   manager.AddGroup("canonicalise", Canonicalisation());
-  // When all products are there and their dtypes are final.
-  manager.Add(MakeApplyNumerics());
   // When all readers of a gradient exist, and nothing unread hides that a cast is the only one.
   manager.Add(MakeCleanUpCasts());
+  // After clean-up-casts, which goes by the ports that stay f32.
+  manager.Add(MakeRoundBiases());
   // After everything that adds ops on activations, so that all get a layout together.
   manager.Add(MakeAssignLayouts());
   manager.AddGroup("tidy", Tidying());

@@ -21,6 +21,9 @@ class Target {
   virtual DType PreferredLowType(std::string* reason) const = 0;
   // Whether activations are best kept channels-last.
   virtual bool PrefersChannelsLast() const = 0;
+  // Whether the products of its libraries take a bias in the operands' dtype alone, so that an f32
+  // bias beside 16-bit operands is rounded before it is added.
+  virtual bool RoundsBiases() const = 0;
   // Whether 16-bit casts of variables are kept from step to step, and updates write them.
   virtual bool KeepsLowWeights() const = 0;
   // Whether one kernel does several nodes of the update op `op`.

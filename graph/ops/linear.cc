@@ -72,9 +72,7 @@ void Register_linear(ir::OpRegistry& registry) {
   r.name = "linear";
   r.doc =
       "y = x w^T + b over the last axis. Shapes: x [..., in], w [out, in], b [out], y [..., out]. "
-      "Products and bias are summed in f32 (f64 for f64) and rounded once; "
-      "a library that takes the bias in the type of y alone (cuBLASLt) has it rounded to "
-      "that type before.";
+      "Products and bias are summed in f32 (f64 for f64) and rounded once.";
   r.source = "https://pytorch.org/docs/stable/generated/torch.nn.Linear.html";
   r.inputs = {{"x", ir::kFloats, "[..., in]"},
               {"w", ir::kFloats, "[out, in], dtype of x"},

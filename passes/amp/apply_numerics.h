@@ -5,13 +5,13 @@
 //              numerics() {allow_tf32=true, deterministic=false}
 // After:       %h = matmul(%x, %w) {tf32=true}
 //              %c = conv2d(%y, %k) {deterministic=false, tf32=true}
-// Requires:    dtypes are final; every op that the step has is there.
+// Requires:    dtypes are final.
 // Guarantees:  the marker is gone. Of the nodes whose records have the attribute, `tf32` is true
 //              where the marker allows it and operand 0 is f32, `deterministic` false where the
 //              marker says so. Without a marker nothing changes.
 // Never:       depends on the target: a device may make no use of what it is allowed.
-// Order:       after what adds products or replaces them by others (autodiff,
-//              decompose-unsupported, simplify).
+// Order:       after autodiff; before decompose-unsupported, so that a program's own passes of a
+//              whole step see no marker. Products that later passes make are strict.
 // Stats:       "tf32", "nondeterministic" (nodes).
 // Errors:      InvalidArgument: a second marker.
 #pragma once

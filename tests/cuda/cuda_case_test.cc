@@ -1,7 +1,6 @@
 // Each CUDA kernel against the reference kernel: every case, dtype and layout.
 #include <gtest/gtest.h>
 
-#include "halftone/core/convert.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/support/op_cases.h"
 #include "halftone/tests/support/run_kernel.h"
@@ -12,28 +11,9 @@ namespace {
 
 using kernels::KernelCandidate;
 
-// What the kernel is held to compute with: cuBLASLt takes a bias of the output's dtype alone, and
-// so do some of cuDNN's engines; an f32 bias beside 16-bit operands is then rounded before it is
-// added.
-std::vector<Tensor> AsTheKernelSees(const kernels::Kernel& kernel, const ir::Node& node,
-                                    std::vector<Tensor> inputs) {
-  const DType dtype = node.output_type().dtype;
-  const bool rounds = kernel.name() == "cuda:cublaslt:linear" ||
-                      kernel.implementation().rfind("engine rounded", 0) == 0;
-  if (rounds && inputs.size() > 2 && inputs[2].dtype() != dtype) {
-    const Tensor& bias = inputs[2];
-    Tensor rounded = Tensor::Empty(dtype, bias.shape());
-    Tensor widened = Tensor::Empty(bias.dtype(), bias.shape());
-    ConvertElements(bias.raw(), bias.dtype(), rounded.raw(), dtype, bias.num_elements());
-    ConvertElements(rounded.raw(), dtype, widened.raw(), bias.dtype(), bias.num_elements());
-    inputs[2] = widened;
-  }
-  return inputs;
-}
-
 ::testing::AssertionResult Agrees(kernels::Kernel& kernel, const ir::Node& node,
                                   const std::vector<Tensor>& inputs, double factor) {
-  const auto want = RunReference(node, AsTheKernelSees(kernel, node, inputs));
+  const auto want = RunReference(node, inputs);
   if (!want.ok()) return ::testing::AssertionFailure() << "reference: " << Message(want.status());
   const auto got = RunOnDevice(kernel, node, inputs);
   if (!got.ok()) return ::testing::AssertionFailure() << Message(got.status());

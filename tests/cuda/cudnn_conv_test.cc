@@ -32,8 +32,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Named(const ir::Node& node, const std::s
   return kernels::KernelRegistry::Global().CreateNamed(node, "cuda:" + how + ":" + node.op().name);
 }
 
-// The selection order puts cuDNN first, and it refuses only what is listed here; some of its
-// engines want a bias in the operands' dtype.
+// The selection order puts cuDNN first, and it refuses only what is listed here.
 TEST(CudnnConvTest, ServesEveryCase) {
   for (const char* op : kOps) {
     for (const OpCase* c : CasesOf(op)) {
@@ -47,20 +46,10 @@ TEST(CudnnConvTest, ServesEveryCase) {
           const bool low = dtype != DType::kF32;
           const bool wide_bias =
               low && node.num_inputs() > 2 && node.input_type(2).dtype == DType::kF32;
-          const bool depthwise =
-              c->attrs.GetInt("groups") > 1 && c->name.find("depthwise") != std::string::npos;
-          // Of one channel: both layouts are the same.
-          const bool one_channel =
-              c->inputs[0].type.shape.dim(1) == 1 && node.output_type().shape.dim(1) == 1;
-          const bool native = c->name.find("no_images") != std::string::npos;
-          const bool rounded = wide_bias && !native &&
-                               ((layout == ir::Layout::kPlain && !one_channel) ||
-                                (depthwise && dtype == DType::kBF16));
+          const bool native = wide_bias || c->name.find("no_images") != std::string::npos;
           EXPECT_EQ((*kernel)->name(), std::string("cuda:") + (native ? "native:" : "cudnn:") + op)
               << c->name << " in " << Name(dtype)
               << (layout == ir::Layout::kPlain ? "" : ", channels-last");
-          EXPECT_EQ((*kernel)->implementation().rfind("engine rounded", 0) == 0, rounded)
-              << c->name << " in " << Name(dtype) << ": " << (*kernel)->implementation();
         }
       }
     }
@@ -176,7 +165,7 @@ TEST_F(CudnnTuningTest, ChoiceIsKeptAndChecked) {
   EXPECT_EQ((*again)->implementation(), "engine " + *record);
   // What others wrote there: passed over, and measured anew.
   for (const char* bad : {"", "direct", "direct 99999", "widened 0", "sideways 0", "direct 0 2=99",
-                          "direct -1", "direct 2", "rounded 0"}) {
+                          "direct -1", "direct 2"}) {
     cache.Store(key, bad);
     const auto kernel = Named(node, "cudnn");
     ASSERT_TRUE(kernel.ok()) << bad << ": " << Message(kernel.status());

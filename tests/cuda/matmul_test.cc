@@ -126,6 +126,10 @@ TEST(CublasLtPlanTest, RefusesWithAReason) {
     return Message(status);
   };
   EXPECT_THAT(refusal(MatmulCase({2, 3}, {3, 4}, false, false), DType::kF64), HasSubstr("f64"));
+  EXPECT_THAT(
+      refusal(Case("linear", "wide_bias", {Reals({2, 3}), Reals({4, 3}), Pinned(Reals({4}))}),
+              DType::kF16),
+      HasSubstr("a bias in f32; the library takes that of y"));
   EXPECT_THAT(refusal(MatmulCase({2, 0}, {0, 4}, false, false), DType::kF32), HasSubstr("empty"));
   EXPECT_THAT(refusal(MatmulCase({0, 2}, {2, 4}, false, false), DType::kF32), HasSubstr("empty"));
   EXPECT_THAT(refusal(MatmulCase({2, 1, 3, 4}, {1, 5, 4, 3}, false, false), DType::kF32),
@@ -155,15 +159,15 @@ TEST(CublasLtPlanTest, KeepsF32UnlessTf32IsAllowed) {
 }
 
 TEST(CublasLtPlanTest, RunsInACapturedGraph) {
-  // The bias is f32 and the sum long enough for a workspace.
-  const OpCase c = Case("linear", "captured", {Reals({5, 70}), Reals({3, 70}), Pinned(Reals({3}))});
+  // The sum is long enough for a workspace.
+  const OpCase c = Case("linear", "captured", {Reals({5, 70}), Reals({3, 70}), Reals({3})});
   const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF16);
   const ir::Node& node = *CaseNode(*graph);
   CudaCandidates(c.op);
   auto kernel = kernels::KernelRegistry::Global().CreateNamed(node, "cuda:cublaslt:linear");
   ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
   const DeviceArray<__half> x(350), w(std::vector<__half>(210, __half(0.5F)));
-  const DeviceArray<float> bias(size_t{3});
+  const DeviceArray<__half> bias(3);
   const DeviceArray<__half> y(15);
   const DeviceMemory workspace((*kernel)->workspace_bytes());
   const void* inputs[] = {x.data(), w.data(), bias.data()};
@@ -184,9 +188,9 @@ TEST(CublasLtPlanTest, RunsInACapturedGraph) {
   CheckCuda(cudaGraphInstantiate(&executable, captured, 0));
   for (const float value : {1.0F, 2.0F}) {
     const std::vector<__half> xs(350, __half(value));
-    const std::vector<float> biases(3, 10 * value);
+    const std::vector<__half> biases(3, __half(10 * value));
     CheckCuda(cudaMemcpy(x.data(), xs.data(), 350 * sizeof(__half), cudaMemcpyHostToDevice));
-    CheckCuda(cudaMemcpy(bias.data(), biases.data(), 3 * sizeof(float), cudaMemcpyHostToDevice));
+    CheckCuda(cudaMemcpy(bias.data(), biases.data(), 3 * sizeof(__half), cudaMemcpyHostToDevice));
     CheckCuda(cudaDeviceSynchronize());
     CheckCuda(cudaGraphLaunch(executable, stream));
     CheckCuda(cudaStreamSynchronize(stream));

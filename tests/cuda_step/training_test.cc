@@ -118,7 +118,8 @@ TEST(CudaStep, OptimizerUpdatesAreOneKernelAndWriteTheLowCopies) {
   Train(graph, Device::Cuda(0), 3, [](int step) { return Batch(step); });
   EXPECT_NE(graph.kernel_log().find("and 5 more: one cuda:native:adam_update"), std::string::npos)
       << graph.kernel_log();
-  // The graph says so: one number for all, and a copy for each of the two weights.
+  // The graph says so: one number for all, and a copy for each of the two weights and
+  // biases.
   int grouped = 0, copies = 0;
   for (const auto& node : graph.compiled_graph()->nodes()) {
     if (node->op().name != "adam_update") continue;
@@ -126,7 +127,7 @@ TEST(CudaStep, OptimizerUpdatesAreOneKernelAndWriteTheLowCopies) {
     copies += node->attrs().GetDType("low") == DType::kF16 ? 1 : 0;
   }
   EXPECT_EQ(grouped, 6);
-  EXPECT_EQ(copies, 2);
+  EXPECT_EQ(copies, 4);
   graph.set_profile([](const ir::Node& node, const kernels::Kernel&, double) {
     // A cast of a weight in the step would be one that nobody kept.
     EXPECT_FALSE(node.op().name == "cast" && node.input(0).node->op().name == "variable" &&

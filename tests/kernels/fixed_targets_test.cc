@@ -31,7 +31,9 @@ TEST(FixedTargets, HaveTheNameOfThisMachine) {
   ASSERT_TRUE(found.ok()) << found.status();
   std::string here, fixed;
   EXPECT_EQ((*found)->PreferredLowType(&fixed), MakeCpuTarget()->PreferredLowType(&here));
-  if (CpuFeatures::Get().fast_bf16) EXPECT_EQ(fixed, here);
+  if (CpuFeatures::Get().fast_bf16) {
+    EXPECT_EQ(fixed, here);
+  }
 }
 
 TEST(FixedTargets, BF16PaysWhereItIsFast) {

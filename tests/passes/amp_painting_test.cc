@@ -198,6 +198,7 @@ TEST(AmpKernels, NodesWithoutKernelStayF32) {
     bool CanRun(const std::string&) const override { return true; }
     DType PreferredLowType(std::string*) const override { return DType::kF16; }
     bool PrefersChannelsLast() const override { return false; }
+    bool RoundsBiases() const override { return false; }
     bool KeepsLowWeights() const override { return false; }
     bool JoinsUpdates(const std::string&) const override { return false; }
 

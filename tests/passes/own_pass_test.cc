@@ -8,7 +8,7 @@
 
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/ir/text.h"
-#include "halftone/passes/fixed_targets.h"
+#include "halftone/kernels/fixed_targets.h"
 #include "halftone/passes/pipeline.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
@@ -54,7 +54,7 @@ std::shared_ptr<Pass> TanhToSigmoid() {
 
 class OwnPassTest : public ::testing::Test {
  protected:
-  OwnPassTest() { context_.target = *FindFixedTarget("cpu-avx2"); }
+  OwnPassTest() { context_.target = *kernels::FindFixedTarget("cpu-avx2"); }
 
   absl::Status Run(const std::vector<OwnPass>& own) {
     graph_ = *ir::Parse(R"(graph @step(%x: f32[2,3]) {

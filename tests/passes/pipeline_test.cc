@@ -67,7 +67,7 @@ TEST_F(PipelineTest, LowersATrainingStepOnEveryTarget) {
     }
     // The 16-bit input on the way in, the pooled image on the way out, its gradient on the way
     // back.
-    EXPECT_EQ(relayouts, 3);
+    EXPECT_EQ(relayouts, target == "reference" ? 0 : 3);
     // Three parameters with two moments each, and the state of optimizer and scaler.
     EXPECT_GE(graph->commits().size(), 9u);
     EXPECT_THAT(summary, HasSubstr("autodiff"));

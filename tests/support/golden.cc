@@ -108,10 +108,11 @@ void Rewrite(const GoldenCase& golden, const std::string& second_part) {
 // "toy", with kernels for all ops but those of `cannot_run`.
 kernels::DescribedTarget TargetWithout(const std::string& cannot_run) {
   std::istringstream words(cannot_run);
-  return kernels::DescribedTarget({.name = "toy",
-                                   .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-                                   .cannot_run = {std::istream_iterator<std::string>(words), {}},
-                                   .traits = {.channels_last = true}});
+  return kernels::DescribedTarget(
+      {.name = "toy",
+       .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
+       .cannot_run = {std::istream_iterator<std::string>(words), {}},
+       .traits = {.preferred_low = DType::kF32, .low_reason = "", .channels_last = true}});
 }
 
 bool Updating() { return std::getenv("UPDATE_GOLDEN") != nullptr; }

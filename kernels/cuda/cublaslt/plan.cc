@@ -36,6 +36,9 @@ int64_t BytesOf(int64_t matrix, int64_t count, int64_t stride, DType dtype) {
 
 absl::Status CublasLtPlan::Supports(const MatmulGeometry& g) {
   if (g.operand_dtype == DType::kF64) return Unimplemented("f64 is for checking, not for speed");
+  if (g.has_bias && g.bias_dtype != g.output_dtype) {
+    return Unimplemented("a bias in ", Name(g.bias_dtype), "; the library takes that of y");
+  }
   if (g.is_trivial()) return Unimplemented("an empty product");
   if (g.batch.size() > 1) return Unimplemented("the batch repeats operands along some axes");
   constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();

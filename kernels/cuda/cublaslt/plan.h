@@ -26,7 +26,7 @@ class CublasLtPlan {
   static constexpr size_t kAlignment = 16;
   static constexpr size_t kWorkspaceLimit = size_t{32} << 20;
 
-  // OK, or Unimplemented with the reason: f64, an empty product, a batch that is no strided one,
+  // OK, or Unimplemented with the reason: f64, a bias in another dtype than y, an empty product, a batch that is no strided one,
   // extents beyond 32 bits.
   static absl::Status Supports(const MatmulGeometry& geometry);
   // For the current device. Measuring allocates device memory and waits. Errors: Unimplemented if

@@ -39,28 +39,17 @@ CudnnConv ConvRun::Widened(const CudnnConv& conv, int64_t limit) {
   return wide;
 }
 
-CudnnConv ConvRun::WithRoundedBias(const CudnnConv& conv) {
-  CudnnConv rounded = conv;
-  rounded.bias_dtype = conv.x.dtype;
-  return rounded;
-}
-
 ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
     : shape_(shape), plan_(std::move(plan)), handle_(handle) {
   const CudnnConv& conv = plan_.graph->conv();
   widened_ = conv.x.dtype != shape.conv.x.dtype;
-  rounds_bias_ = conv.has_bias && conv.bias_dtype != shape.conv.bias_dtype;
   steps_ = shape.conv.x.dims[0] / conv.x.dims[0];
   if (shape.reorder_filter) filter_bytes_ = AlignUp(Bytes(conv.w), kConvAlignment);
-  if (rounds_bias_) {
-    bias_bytes_ = AlignUp(conv.w.dims[0] * ElementBytes(conv.bias_dtype), kConvAlignment);
-  }
   if (widened_) {
     widened_x_bytes_ = AlignUp(Bytes(conv.x), kConvAlignment);
     widened_y_bytes_ = AlignUp(Bytes(conv.y), kConvAlignment);
   }
-  workspace_bytes_ =
-      filter_bytes_ + bias_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
+  workspace_bytes_ = filter_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
   if (workspace_bytes_ > 0) workspace_bytes_ += kConvAlignment - 1;
   packs_.resize(steps_);
 }
@@ -80,13 +69,7 @@ absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cuda
   if (plan_.graph->conv().accumulate) {
     HT_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(Offset(inner.w, 0), 0, Bytes(w), stream));
   }
-  if (rounds_bias_) {
-    inner.bias = Offset(aligned, filter_bytes_);
-    const DType to = DTypeOf(plan_.graph->conv().bias_dtype);
-    HT_CUDA_RETURN_IF_ERROR(LaunchRoundBias(static_cast<const float*>(pointers.bias), w.dims[0], to,
-                                            Offset(inner.bias, 0), stream));
-  }
-  void* const of_steps = Offset(aligned, filter_bytes_ + bias_bytes_);
+  void* const of_steps = Offset(aligned, filter_bytes_);
   for (int64_t step = 0; step < steps_; ++step) {
     ConvPointers of_step = inner;
     of_step.x = Offset(inner.x, step * (Bytes(shape_.conv.x) / steps_));

@@ -1,7 +1,6 @@
 // Carrying out a convolution by a cuDNN plan, with what has to happen around it: filters, which the
-// graph stores as [O,C/groups,kh,kw], in the order of a channels-last plan, 16-bit operands as f32
-// for an f32 weight gradient that the library does not make of them, and an f32 bias in 16 bit for
-// an engine that takes no other.
+// graph stores as [O,C/groups,kh,kw], in the order of a channels-last plan, and 16-bit operands as
+// f32 for an f32 weight gradient that the library does not make of them.
 #pragma once
 
 #include <memory>
@@ -26,7 +25,7 @@ struct ConvRunShape {
 // Not thread-safe.
 class ConvRun {
  public:
-  // `plan` is for the operands as they are, or for what Widened or WithRoundedBias make of them.
+  // `plan` is for the operands as they are, or for what Widened makes of them.
   ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle);
 
   static constexpr int64_t kWidenedBytes = int64_t{128} << 20;
@@ -34,12 +33,8 @@ class ConvRun {
   // keep the widened operands within `limit` bytes (one image at least), each adding to dw.
   static CudnnConv Widened(const CudnnConv& conv, int64_t limit = kWidenedBytes);
 
-  // The convolution with its bias in the operands' dtype.
-  static CudnnConv WithRoundedBias(const CudnnConv& conv);
-
   const CudnnPlan& plan() const { return plan_; }
   bool widened() const { return widened_; }
-  bool rounds_bias() const { return rounds_bias_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
   // `workspace`: workspace_bytes() bytes of any alignment.
   absl::Status Launch(const ConvPointers& pointers, void* workspace, cudaStream_t stream);
@@ -54,11 +49,11 @@ class ConvRun {
 
   ConvRunShape shape_;
   CudnnPlan plan_;
-  bool widened_ = false, rounds_bias_ = false;
+  bool widened_ = false;
   CudnnHandle* handle_;
   int64_t steps_ = 1;
   // In the workspace, in this order; that of the plan is last.
-  int64_t filter_bytes_ = 0, bias_bytes_ = 0, widened_x_bytes_ = 0, widened_y_bytes_ = 0;
+  int64_t filter_bytes_ = 0, widened_x_bytes_ = 0, widened_y_bytes_ = 0;
   int64_t workspace_bytes_ = 0;
   std::vector<Pack> packs_;  // of every step, kept while the pointers stay
 };

@@ -38,12 +38,6 @@ __global__ void __launch_bounds__(kThreads) WidenKernel(const T* in, int64_t cou
   if (rest < count) out[rest] = Widen(in[rest]);
 }
 
-template <typename To>
-__global__ void __launch_bounds__(kThreads)
-    RoundBiasKernel(const float* bias, int64_t count, To* rounded) {
-  for (int64_t i = FirstIndex(); i < count; i += IndexStep()) rounded[i] = Narrow<To>(bias[i]);
-}
-
 dim3 BlocksOfThreads(int64_t count) {
   const int64_t blocks = (count + kThreads - 1) / kThreads;
   return dim3(static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks));
@@ -81,18 +75,6 @@ cudaError_t LaunchWiden(const void* in, DType from, int64_t count, float* out,
   if (count == 0) return cudaSuccess;
   return from == DType::kF16 ? LaunchWidenOf<__half>(in, count, out, stream)
                              : LaunchWidenOf<__nv_bfloat16>(in, count, out, stream);
-}
-
-cudaError_t LaunchRoundBias(const float* bias, int64_t count, DType to, void* rounded,
-                            cudaStream_t stream) {
-  if (count == 0) return cudaSuccess;
-  const dim3 blocks = BlocksOfThreads(count);
-  if (to == DType::kF16) {
-    return LaunchKernel(RoundBiasKernel<__half>, blocks, kThreads, 0, stream, bias, count,
-                        static_cast<__half*>(rounded));
-  }
-  return LaunchKernel(RoundBiasKernel<__nv_bfloat16>, blocks, kThreads, 0, stream, bias, count,
-                      static_cast<__nv_bfloat16*>(rounded));
 }
 
 }  // namespace halftone::cuda

@@ -1,5 +1,5 @@
 // What the products of a library need done to their operands first: filters in another order,
-// 16-bit values as f32, an f32 bias in the dtype of the output.
+// 16-bit values as f32.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,9 +17,5 @@ cudaError_t LaunchSwapFilterAxes(const void* in, int64_t outer, int64_t a, int64
 
 // f16 or bf16 to f32.
 cudaError_t LaunchWiden(const void* in, DType from, int64_t count, float* out, cudaStream_t stream);
-
-// Rounds `count` floats to f16 or bf16, to nearest even.
-cudaError_t LaunchRoundBias(const float* bias, int64_t count, DType to, void* rounded,
-                            cudaStream_t stream);
 
 }  // namespace halftone::cuda

@@ -1,8 +1,9 @@
 // conv2d, conv2d_grad_input and conv2d_grad_weight through cuDNN's operation graphs.
 //
-// Sums are in f32, without TF32 and in a fixed order unless the node allows otherwise. A bias is added in the same
-// graph, before the one rounding; an f32 bias of 16-bit operands is rounded first where no engine
-// adds it as it is (those that do are compiled at run time, by NVRTC). An f32 weight gradient of
+// Sums are in f32, without TF32 and in a fixed order unless the node allows otherwise. A bias
+// in the operands' dtype is added in the same graph, before the one rounding; round-biases has seen
+// to the dtype (engines that add an f32 bias to 16-bit operands are compiled at run time, where
+// NVRTC is installed: results may not depend on that). An f32 weight gradient of
 // 16-bit operands comes from an engine that makes one or, where there is none, from the operands
 // widened to f32, which TF32 holds exactly.
 //
@@ -59,6 +60,10 @@ OperandTypes TypesOf(const ir::Node& node, ConvProduct product) {
 
 absl::Status Supports(const ir::Node& node, ConvProduct product) {
   const OperandTypes t = TypesOf(node, product);
+  if (product == ConvProduct::kForward && node.num_inputs() > 2 &&
+      node.input_type(2).dtype != t.x.dtype) {
+    return Unimplemented("a bias in ", Name(node.input_type(2).dtype), "; expected that of x");
+  }
   if (t.x.layout != t.y.layout) return Unimplemented("x and y lie in two layouts");
   if (t.w.layout != ir::Layout::kPlain) return Unimplemented("w is not plain");
   if (t.x.num_elements() == 0 || t.w.num_elements() == 0) return Unimplemented("nothing to do");
@@ -90,13 +95,11 @@ cuda::ConvRunShape ShapeOf(const ir::Node& node, ConvProduct product) {
 }
 
 // How a plan's graph differs from the convolution.
-enum class Way : uint8_t { kDirect, kWidened, kRoundedBias };
-constexpr std::pair<Way, const char*> kWays[] = {
-    {Way::kDirect, "direct"}, {Way::kWidened, "widened"}, {Way::kRoundedBias, "rounded"}};
+enum class Way : uint8_t { kDirect, kWidened };
+constexpr std::pair<Way, const char*> kWays[] = {{Way::kDirect, "direct"},
+                                                 {Way::kWidened, "widened"}};
 
-Way WayOf(const ConvRun& run) {
-  return run.widened() ? Way::kWidened : run.rounds_bias() ? Way::kRoundedBias : Way::kDirect;
-}
+Way WayOf(const ConvRun& run) { return run.widened() ? Way::kWidened : Way::kDirect; }
 
 // The graph of a way; nothing if it is none for this convolution.
 std::optional<CudnnConv> GraphOfWay(const CudnnConv& conv, Way way) {
@@ -106,18 +109,13 @@ std::optional<CudnnConv> GraphOfWay(const CudnnConv& conv, Way way) {
     case Way::kWidened:
       if (conv.w.dtype == conv.x.dtype) return std::nullopt;
       return ConvRun::Widened(conv);
-    case Way::kRoundedBias:
-      if (!conv.has_bias || conv.bias_dtype == conv.x.dtype) return std::nullopt;
-      return ConvRun::WithRoundedBias(conv);
   }
   return std::nullopt;
 }
 
-// The runs to choose from, at most `limit`, best first as far as the library knows: those that
-// round no bias, or those that do.
+// The runs to choose from, at most `limit`, best first as far as the library knows.
 absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
-                                              cuda::CudnnHandle* handle, size_t limit,
-                                              bool round_bias) {
+                                              cuda::CudnnHandle* handle, size_t limit) {
   const auto lock = handle->Lock();
   const cuda::CudnnTarget target{handle->get(), nullptr};
   const bool mixed = shape.conv.w.dtype != shape.conv.x.dtype;
@@ -134,12 +132,8 @@ absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
     for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), handle);
     return absl::OkStatus();
   };
-  if (round_bias) {
-    refusal.Update(find(Way::kRoundedBias));
-  } else {
-    refusal.Update(find(Way::kDirect));
-    if (runs.size() < limit) refusal.Update(find(Way::kWidened));
-  }
+  refusal.Update(find(Way::kDirect));
+  if (runs.size() < limit) refusal.Update(find(Way::kWidened));
   if (runs.empty()) return refusal;
   return runs;
 }
@@ -209,22 +203,20 @@ absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
     }
   }
   absl::Status refusal;
-  for (const bool round_bias : {false, true}) {
-    // Without tuning the first mostly runs, and more plans would only take time to build.
-    for (const size_t limit : {tune ? kTriedPlans : 1, kTriedPlans}) {
-      absl::StatusOr<std::vector<ConvRun>> runs = FindRuns(shape, handle, limit, round_bias);
-      refusal.Update(runs.status());
-      if (!runs.ok()) break;
-      const absl::StatusOr<int> fastest = Measure(shape.conv, *runs);
-      // No memory to find out in: the library's first choice.
-      if (absl::IsResourceExhausted(fastest.status())) return std::move((*runs)[0]);
-      refusal.Update(fastest.status());
-      if (fastest.ok()) {
-        if (tune && runs->size() > 1) cache.Store(key, Record((*runs)[*fastest]));
-        return std::move((*runs)[*fastest]);
-      }
-      if (limit == kTriedPlans) break;
+  // Without tuning the first mostly runs, and more plans would only take time to build.
+  for (const size_t limit : {tune ? kTriedPlans : 1, kTriedPlans}) {
+    absl::StatusOr<std::vector<ConvRun>> runs = FindRuns(shape, handle, limit);
+    refusal.Update(runs.status());
+    if (!runs.ok()) break;
+    const absl::StatusOr<int> fastest = Measure(shape.conv, *runs);
+    // No memory to find out in: the library's first choice.
+    if (absl::IsResourceExhausted(fastest.status())) return std::move((*runs)[0]);
+    refusal.Update(fastest.status());
+    if (fastest.ok()) {
+      if (tune && runs->size() > 1) cache.Store(key, Record((*runs)[*fastest]));
+      return std::move((*runs)[*fastest]);
     }
+    if (limit == kTriedPlans) break;
   }
   return refusal;
 }
