@@ -299,7 +299,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::CompileStep(
   if (debug >= 1) {
     std::fprintf(stderr, "halftone: compiled @%s (%s): %zu kernels, arena %zu bytes\n",
                  name.c_str(), training ? "train" : "eval", step->executable->steps().size(),
-                 static_cast<size_t>(step->executable->plan().arena_bytes));
+                 static_cast<size_t>(step->executable->plan().memory.arena_bytes));
   }
   NoteSurprises(*step);
   if (debug >= 3) {

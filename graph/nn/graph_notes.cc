@@ -94,7 +94,7 @@ void Graph::Impl::NoteMemory(const CompiledStep& step) {
   const auto widened = std::count_if(kernels.begin(), kernels.end(), [](const auto& kernel) {
     return Begins(kernel.kernel->name(), "cpu:widened:");
   });
-  const int64_t bytes = step.executable->plan().arena_bytes;
+  const int64_t bytes = step.executable->plan().memory.arena_bytes;
   if (widened == 0 || bytes < kSmallArena || notes.Has(NoteKind::kMoreMemory)) return;
   const absl::StatusOr<int64_t> in_f32 =
       runtime::ArenaBytesInF32(*step.traced, device, step.config.own_passes());

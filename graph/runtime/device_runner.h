@@ -1,4 +1,4 @@
-// DeviceExecutable: puts the kernels of a step on an accelerator's stream. The first run puts them
+// DeviceRunner: puts the kernels of a step on an accelerator's stream. The first run puts them
 // there one by one, which warms up libraries; the second records them as one graph that later runs
 // start as a whole.
 //
@@ -8,29 +8,32 @@
 //     the StepRing, so the host may change it while earlier steps are under way.
 //  2. A fault (DeviceRunState) does not stop the work behind it. It changes no variable all the
 //     same: kernels that write one in place do nothing then, and the copies at the end are gated.
-//  3. Casts that the graph says are kept hold from step to step, with the version of the value they
-//     were made of. The update that the graph names writes them in the same pass; any other write
-//     makes them stale, and the next run derives them again.
+//  3. Kept casts hold from step to step, with the version of the value they were made of. The update
+//     that the plan names writes them in the same pass; any other write makes them stale, and the
+//     next run derives them again.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "halftone/graph/runtime/executable.h"
+#include "halftone/graph/runtime/arena.h"
+#include "halftone/graph/runtime/runner.h"
 #include "halftone/graph/runtime/step_ring.h"
+#include "halftone/graph/runtime/variable_storage.h"
 
 namespace halftone::runtime {
 
-class DeviceExecutable : public Executable {
+class DeviceRunner : public Runner {
  public:
-  // As Executable::Create. `backend` must outlive it.
-  static absl::StatusOr<std::unique_ptr<Executable>> Create(std::unique_ptr<ir::Graph> graph,
-                                                            kernels::DeviceBackend& backend,
-                                                            uint64_t seed, VariableStore& store,
-                                                            std::shared_ptr<Arena> arena);
-  ~DeviceExecutable() override;
+  // `variables` are those of the plan's graph, in order. Plan and backend must outlive the runner.
+  // Errors: ResourceExhausted; the device's.
+  static absl::StatusOr<std::unique_ptr<Runner>> Create(
+      const StepPlan& plan, kernels::DeviceBackend& backend,
+      std::vector<std::shared_ptr<VariableStorage>> variables, std::shared_ptr<Arena> arena);
+  ~DeviceRunner() override;
 
-  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count) override;
+  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count,
+                     const Profile& profile) override;
   absl::Status Finish() override { return ring_->Finish(); }
   bool last_step_failed() const override { return ring_->last_failed(); }
   std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const> buffers) override {
@@ -39,14 +42,6 @@ class DeviceExecutable : public Executable {
   bool writes_outputs_later() const override { return true; }
 
  private:
-  // A kept cast of a variable.
-  struct Kept {
-    size_t variable;
-    DType dtype;
-    std::shared_ptr<kernels::Kernel> kernel;
-    DeviceCopy* copy;
-    bool written_by_update = false;
-  };
   // How the block of inputs, state and outputs is laid out; a slot of the ring has the same layout,
   // and room for small variables behind it.
   struct Layout {
@@ -58,46 +53,51 @@ class DeviceExecutable : public Executable {
   };
   static constexpr size_t kNowhere = SIZE_MAX;
 
-  explicit DeviceExecutable(kernels::DeviceBackend& backend) : backend_(backend) {}
+  DeviceRunner(const StepPlan& plan, kernels::DeviceBackend& backend,
+               std::vector<std::shared_ptr<VariableStorage>> variables,
+               std::shared_ptr<Arena> arena)
+      : plan_(plan),
+        backend_(backend),
+        variables_(std::move(variables)),
+        arena_(std::move(arena)) {}
+  absl::Status Prepare();
   absl::Status PlaceVariables();
-  absl::Status PlaceKept();
-  // Which kept cast each update writes besides its parameter.
-  absl::Status FindCopies();
-  // Error: Internal if graph and memory plan do not agree on what `update` writes.
-  absl::StatusOr<int> FindKept(const ir::Node& update, const passes::Slot& param, DType low) const;
   void LayOut();
+  absl::Status PlaceInputsAndOutputs();
   absl::Status PlaceConstants();
+  // Where the arena lies now.
   void Bind();
-  void* Address(const passes::Slot& slot) const;
+  std::vector<kernels::DeviceCopySegment> SegmentsOf(
+      const std::vector<StepPlan::Copy>& copies) const;
   // Puts the step on the stream, between the copies from and to `slot`.
-  absl::Status PutStep(char* slot, const void* const* inputs, uint64_t run_count);
+  absl::Status PutStep(char* slot, const void* const* inputs, uint64_t run_count,
+                       const Profile& profile);
   // After PutStep or the ring's Commit failed.
   void Abandon();
   // Before a run that may end half-way: what the step writes, as the host can bring it again.
   absl::Status FetchWritten();
   absl::Status BringVariables(char* slot);
   absl::Status DeriveKept();
-  absl::Status RunStep();
+  absl::Status RunStep(const Profile& profile);
   absl::Status Record();
   // Puts all work of the step on `stream`.
-  absl::Status Enqueue(void* stream, bool one_by_one);
+  absl::Status Enqueue(void* stream, bool one_by_one, const Profile& profile);
+  absl::Status RunCall(size_t call, bool one_by_one, kernels::RunState* state);
   absl::Status CheckStep(const char* slot) const;
 
+  const StepPlan& plan_;
   kernels::DeviceBackend& backend_;
+  const std::vector<std::shared_ptr<VariableStorage>> variables_;
+  const std::shared_ptr<Arena> arena_;
   Layout layout_;
   std::unique_ptr<kernels::DeviceMemory> io_, constant_memory_;
-  std::vector<size_t> constant_offsets_;
   std::vector<DeviceCopy*> masters_;  // by variable
-  std::vector<size_t> written_indices_;
-  std::vector<Kept> kept_;
-  std::vector<std::vector<int>> call_copies_;  // by call and member: into kept_, or -1
+  std::vector<DeviceCopy*> kept_;     // by kept cast
 
-  uint64_t bound_generation_ = 0;
-  std::vector<const void*> input_table_;
-  std::vector<void*> output_table_;
-  std::vector<std::vector<void*>> copy_tables_;  // by call
-  std::vector<void*> workspaces_;                // by call
+  Places places_;
+  ArgumentTables tables_;
   std::vector<kernels::DeviceCopySegment> output_copies_, staging_copies_, commit_copies_;
+  uint64_t bound_generation_ = 0;
 
   std::shared_ptr<StepRing> ring_;
   std::unique_ptr<kernels::DeviceGraph> step_graph_;

@@ -1,0 +1,123 @@
+#include "halftone/graph/runtime/host_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "halftone/core/fork.h"
+#include "halftone/core/threads.h"
+
+namespace halftone::runtime {
+namespace {
+
+std::vector<size_t> FindArguments(const std::vector<passes::Slot>& slots) {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].space == passes::Slot::Space::kInput ||
+        slots[i].space == passes::Slot::Space::kOutput) {
+      found.push_back(i);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Runner>> HostRunner::Create(
+    const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
+    std::shared_ptr<Arena> arena) {
+  HT_RETURN_IF_ERROR(arena->Reserve(static_cast<size_t>(plan.memory.arena_bytes)));
+  return std::unique_ptr<Runner>(new HostRunner(plan, std::move(variables), std::move(arena)));
+}
+
+HostRunner::HostRunner(const StepPlan& plan,
+                       std::vector<std::shared_ptr<VariableStorage>> variables,
+                       std::shared_ptr<Arena> arena)
+    : plan_(plan),
+      variables_(std::move(variables)),
+      arena_(std::move(arena)),
+      patched_inputs_(FindArguments(plan.input_slots)),
+      patched_outputs_(FindArguments(plan.output_slots)) {
+  places_.inputs.resize(plan.input_types.size());
+  places_.outputs.resize(plan.output_types.size());
+  for (const Tensor& constant : plan.constants) places_.constants.push_back(constant.raw());
+  for (const auto& variable : variables_) places_.variables.push_back(variable->host_data());
+  Bind();
+}
+
+void HostRunner::Bind() {
+  places_.arena = static_cast<char*>(arena_->data());
+  tables_.Fill(plan_, places_);
+  bound_generation_ = arena_->generation();
+}
+
+void HostRunner::BindArguments(const void* const* inputs, void* const* outputs) {
+  for (size_t i = 0; i < places_.inputs.size(); ++i) {
+    places_.inputs[i] = const_cast<void*>(inputs[i]);
+  }
+  std::copy_n(outputs, places_.outputs.size(), places_.outputs.begin());
+  for (const size_t i : patched_inputs_) {
+    tables_.inputs[i] = places_.AddressOf(plan_.input_slots[i]);
+  }
+  for (const size_t i : patched_outputs_) {
+    tables_.outputs[i] = places_.AddressOf(plan_.output_slots[i]);
+  }
+}
+
+absl::Status HostRunner::FetchVariables() const {
+  for (const std::shared_ptr<VariableStorage>& variable : variables_) {
+    if (!variable->host_is_newest()) HT_RETURN_IF_ERROR(variable->FetchToHost());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostRunner::RunKernels(uint64_t run_count, const Profile& profile) {
+  kernels::RunState state;
+  state.run_count = run_count;
+  for (size_t c = 0; c < plan_.calls.size(); ++c) {
+    const StepPlan::Call& call = plan_.calls[c];
+    const kernels::KernelArgs args = tables_.ArgsOf(plan_, c, &state);
+    if (profile == nullptr) {
+      call.kernel->Run(args);
+    } else {
+      HT_RETURN_IF_ERROR(Timed(profile, call, [&] {
+        call.kernel->Run(args);
+        return absl::OkStatus();
+      }));
+    }
+    if (call.can_fault && state.fault.raised) return FaultOf(call, state.fault);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostRunner::Start(const void* const* inputs, void* const* outputs, uint64_t* run_count,
+                               const Profile& profile) {
+  if (IsForkedThread()) [[unlikely]] {
+    return RunBesideForkedThread([&] { return RunStep(inputs, outputs, run_count, profile); });
+  }
+  return RunStep(inputs, outputs, run_count, profile);
+}
+
+absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs,
+                                 uint64_t* run_count, const Profile& profile) {
+  HT_RETURN_IF_ERROR(UseNumThreads());
+  HT_RETURN_IF_ERROR(FetchVariables());
+  // Another executable of the graph may have made the arena grow.
+  if (bound_generation_ != arena_->generation()) Bind();
+  BindArguments(inputs, outputs);
+  HT_RETURN_IF_ERROR(RunKernels((*run_count)++, profile));
+  CopyAll(plan_.output_copies);
+  CopyAll(plan_.staging_copies);
+  CopyAll(plan_.commit_copies);
+  for (const int i : plan_.written) variables_[static_cast<size_t>(i)]->HostWrote();
+  return absl::OkStatus();
+}
+
+void HostRunner::CopyAll(const std::vector<StepPlan::Copy>& copies) const {
+  for (const StepPlan::Copy& copy : copies) {
+    std::memcpy(places_.AddressOf(copy.to), places_.AddressOf(copy.from),
+                static_cast<size_t>(copy.from.bytes));
+  }
+}
+
+}  // namespace halftone::runtime

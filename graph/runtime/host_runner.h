@@ -1,0 +1,53 @@
+// HostRunner: calls kernels on host memory, one after the other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "halftone/graph/runtime/arena.h"
+#include "halftone/graph/runtime/runner.h"
+#include "halftone/graph/runtime/variable_storage.h"
+
+namespace halftone::runtime {
+
+// A fault ends the run at its node: no kernel that can fault runs after a variable was written in
+// place, and everything else is copied at the end. Outputs are written during the step.
+class HostRunner : public Runner {
+ public:
+  // `variables` are those of the plan's graph, in order. The plan must outlive the runner. Errors:
+  // ResourceExhausted.
+  static absl::StatusOr<std::unique_ptr<Runner>> Create(
+      const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
+      std::shared_ptr<Arena> arena);
+
+  absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count,
+                     const Profile& profile) override;
+  absl::Status Finish() override { return absl::OkStatus(); }
+  bool last_step_failed() const override { return false; }
+  std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const>) override { return nullptr; }
+  bool writes_outputs_later() const override { return false; }
+
+ private:
+  HostRunner(const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
+             std::shared_ptr<Arena> arena);
+  absl::Status RunStep(const void* const* inputs, void* const* outputs, uint64_t* run_count,
+                       const Profile& profile);
+  // Where the arena lies now.
+  void Bind();
+  // Where the caller's memory lies in this run.
+  void BindArguments(const void* const* inputs, void* const* outputs);
+  absl::Status FetchVariables() const;
+  absl::Status RunKernels(uint64_t run_count, const Profile& profile);
+  void CopyAll(const std::vector<StepPlan::Copy>& copies) const;
+
+  const StepPlan& plan_;
+  const std::vector<std::shared_ptr<VariableStorage>> variables_;
+  const std::shared_ptr<Arena> arena_;
+  Places places_;
+  ArgumentTables tables_;
+  uint64_t bound_generation_ = 0;
+  // The places in the tables that the caller gives anew for each run.
+  std::vector<size_t> patched_inputs_, patched_outputs_;
+};
+
+}  // namespace halftone::runtime
