@@ -39,40 +39,25 @@ macro(halftone_python_module)
   endif()
 endmacro()
 
-# The stubs of what follows from the rows of elementwise.def: of functions, and of layers.
-function(_halftone_elementwise_stubs functions layers)
-  set(table ${CMAKE_SOURCE_DIR}/graph/ops/support/elementwise.def)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
-  file(READ ${table} text)
-  string(REPLACE ";" "<semicolon>" text "${text}")  # at which a list would be split
-  set(name "[A-Za-z_]+")
-  set(row "\nHT_(${name})\\((${name}), ${name},[ \n]*(${name})?[^\"]*\"([^\"]*)\"")
-  string(REGEX MATCHALL "${row}" rows "${text}")
-  foreach(line IN LISTS rows)
-    string(REGEX MATCH "${row}" line "${line}")
-    set(kind ${CMAKE_MATCH_1})
-    set(op ${CMAKE_MATCH_2})
-    set(layer ${CMAKE_MATCH_3})
-    set(doc "${CMAKE_MATCH_4}")
-    if(kind MATCHES "APPROXIMABLE|GRADIENT")
-      continue()  # written out, or no function
-    elseif(kind MATCHES "BINARY|COMPARE")
-      set(parameters "a: _Operand, b: _Operand")
-    elseif(kind STREQUAL "LOGICAL")
-      set(parameters "a: _Input, b: _Input")
-    else()
-      set(parameters "x: _Input")
-    endif()
-    string(APPEND function_stubs "def ${op}(${parameters}) -> Value:\n    \"\"\"${doc}\"\"\"\n\n")
-    if(kind STREQUAL "ACTIVATION")
-      string(APPEND layer_stubs
-             "@final\nclass ${layer}(_Layer):\n    \"\"\"${doc}\"\"\"\n\n    def __init__(self) -> None: ...\n\n")
-    endif()
-  endforeach()
-  string(REPLACE "<semicolon>" ";" function_stubs "${function_stubs}")
-  string(REPLACE "<semicolon>" ";" layer_stubs "${layer_stubs}")
-  set(${functions} "${function_stubs}" PARENT_SCOPE)
-  set(${layers} "${layer_stubs}" PARENT_SCOPE)
+# <package>/NAME.pyi: python_stub/halftone/NAME.pyi.in, and behind it what C++ declares, as the program
+# python_stub/stubs/NAME.cc writes it.
+function(_halftone_python_stub name package)
+  set(stubs ${CMAKE_SOURCE_DIR}/python_stub/stubs)
+  set(by_hand ${CMAKE_SOURCE_DIR}/python_stub/halftone/${name}.pyi.in)
+  set(out ${package}/${name}.pyi)
+  add_executable(halftone_${name}_stub ${stubs}/${name}.cc ${stubs}/stub_text.cc)
+  target_link_libraries(halftone_${name}_stub PRIVATE halftone_ops)
+  if(IS_SYMLINK ${out})  # an older build's, through which the source would be written
+    file(REMOVE ${out})
+  endif()
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND halftone_${name}_stub ${by_hand} > ${out}.new
+    COMMAND ${CMAKE_COMMAND} -E rename ${out}.new ${out}
+    DEPENDS halftone_${name}_stub ${by_hand}
+    VERBATIM)
+  add_custom_target(halftone_python_${name}_stub ALL DEPENDS ${out})
+  add_dependencies(halftone_python halftone_python_${name}_stub)
 endfunction()
 
 function(_halftone_python_target)
@@ -92,23 +77,8 @@ function(_halftone_python_target)
     get_filename_component(name ${file} NAME)
     file(CREATE_LINK ${file} ${package}/${name} SYMBOLIC)
   endforeach()
-  _halftone_elementwise_stubs(HALFTONE_ELEMENTWISE HALFTONE_ACTIVATIONS)
-  file(REMOVE ${package}/nn.pyi)  # where it once was a link, the source would be written
-  configure_file(${CMAKE_SOURCE_DIR}/python_stub/halftone/nn.pyi.in ${package}/nn.pyi @ONLY)
-  # The classes of optimizers in the stub follow from their descriptions.
-  add_executable(halftone_optimizer_stubs ${CMAKE_SOURCE_DIR}/python_stub/stubs/optimizers.cc)
-  target_link_libraries(halftone_optimizer_stubs PRIVATE halftone_ops)
-  set(optim_in ${CMAKE_SOURCE_DIR}/python_stub/halftone/optim.pyi.in)
-  if(IS_SYMLINK ${package}/optim.pyi)  # an older build's, through which the source would be written
-    file(REMOVE ${package}/optim.pyi)
-  endif()
-  add_custom_command(
-    OUTPUT ${package}/optim.pyi
-    COMMAND halftone_optimizer_stubs ${optim_in} > ${package}/optim.pyi.new
-    COMMAND ${CMAKE_COMMAND} -E rename ${package}/optim.pyi.new ${package}/optim.pyi
-    DEPENDS halftone_optimizer_stubs ${optim_in}
-    VERBATIM)
-  add_custom_target(halftone_python_stubs ALL DEPENDS ${package}/optim.pyi)
-  add_dependencies(halftone_python halftone_python_stubs)
+  foreach(name IN ITEMS nn optim)
+    _halftone_python_stub(${name} ${package})
+  endforeach()
   set_property(GLOBAL PROPERTY HALFTONE_PYTHON_FILES ${files} ${package}/nn.pyi ${package}/optim.pyi)
 endfunction()

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "halftone/core/device.h"
-#include "halftone/graph/nn/functional_conv.h"
 #include "halftone/graph/nn/module.h"
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/graph/nn/value.h"
@@ -17,18 +16,17 @@ namespace halftone::python {
 
 namespace py = pybind11;
 
-void BindValues(py::module_& nn);          // Value, Parameter
-void BindMath(py::module_& nn);            // elementwise, reductions, shapes
-void BindLayerFunctions(py::module_& nn);  // activations, products, convolutions, norms, losses
-void BindModules(py::module_& nn);         // Module, ModuleScope
-void BindContainers(py::module_& nn);      // Sequential, ModuleList, ModuleDict
-void BindLayers(py::module_& nn);          // Linear, Conv2d, ...
-void BindOptimizers(py::module_& optim);   // optimizers, schedules
-void BindAmp(py::module_& amp);            // Policy, GradScaler
-void BindHandles(py::module_& nn);         // what add_optimizer and set_grad_scaler give
-void BindConfig(py::module_& nn);          // GraphConfig
-void BindGraph(py::module_& nn);           // Graph
-void BindGraphFile(py::module_& module);   // GraphFile, checkpoint files
+void BindValues(py::module_& nn);         // Value, Parameter
+void BindFunctions(py::module_& nn);      // exp, softmax, conv2d, ...
+void BindModules(py::module_& nn);        // Module, ModuleScope
+void BindContainers(py::module_& nn);     // Sequential, ModuleList, ModuleDict
+void BindLayers(py::module_& nn);         // Linear, Conv2d, ...
+void BindOptimizers(py::module_& optim);  // optimizers, schedules
+void BindAmp(py::module_& amp);           // Policy, GradScaler
+void BindHandles(py::module_& nn);        // what add_optimizer and set_grad_scaler give
+void BindConfig(py::module_& nn);         // GraphConfig
+void BindGraph(py::module_& nn);          // Graph
+void BindGraphFile(py::module_& module);  // GraphFile, checkpoint files
 
 // An operand: a Value, a Parameter or a number. Errors: TypeError.
 nn::Located ToOperand(py::handle object);
@@ -46,9 +44,6 @@ bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, cons
 // Adds `child` to `parent`; the caller keeps it alive. Errors: ValueError; inside build(),
 // RuntimeError.
 void RegisterModule(nn::Module& parent, const std::string& name, py::handle child);
-
-// Height and width: an int, or a pair. Errors: TypeError.
-nn::Size2d ToSize2d(py::handle object, const char* what);
 
 // "cpu", "reference", "cuda:0". Errors: ValueError.
 Device ToDevice(const std::string& name);

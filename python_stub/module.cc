@@ -82,8 +82,7 @@ void Bind(py::module_& m) {
   py::module_ optim = m.def_submodule("optim");
   py::module_ amp = m.def_submodule("amp");
   BindValues(nn);
-  BindMath(nn);
-  BindLayerFunctions(nn);
+  BindFunctions(nn);
   BindModules(nn);
   BindContainers(nn);
   BindLayers(nn);

@@ -1,8 +1,10 @@
-// Layers without parameters, for Sequential.
+// Layers without parameters, for Sequential. Those with options are described in modules.def.
 #pragma once
 
-#include "halftone/graph/nn/functional_activation.h"
-#include "halftone/graph/nn/functional_shape.h"
+#include <string>
+#include <utility>
+
+#include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/module.h"
 
 namespace halftone::nn {
@@ -17,26 +19,32 @@ namespace halftone::nn {
   };
 #include "halftone/graph/ops/support/elementwise.def"
 
-// approximate: "none" (erf) or "tanh".
 class GELU : public Module {
  public:
-  explicit GELU(std::string approximate = "none") : approximate_(std::move(approximate)) {}
-  Value forward(const Value& x) override { return gelu(x, approximate_, internal::CallSite()); }
-  std::string description() const override { return "GELU(" + approximate_ + ")"; }
+  using Options = GELUOptions;
+  explicit GELU(GELUOptions options = {}) : options_(std::move(options)) {}
+  explicit GELU(std::string approximate) : options_{std::move(approximate)} {}
+  Value forward(const Value& x) override {
+    return gelu(x, options_.approximate, internal::CallSite());
+  }
+  std::string description() const override { return "GELU(" + options_.approximate + ")"; }
 
  private:
-  std::string approximate_;
+  GELUOptions options_;
 };
 
-// Joins the axes after the first into one, see nn::flatten.
 class Flatten : public Module {
  public:
-  explicit Flatten(int64_t first = 1, int64_t last = -1) : first_(first), last_(last) {}
-  Value forward(const Value& x) override { return flatten(x, first_, last_, internal::CallSite()); }
+  using Options = FlattenOptions;
+  explicit Flatten(const FlattenOptions& options = {}) : options_(options) {}
+  explicit Flatten(int64_t first, int64_t last = FlattenOptions{}.last) : options_{first, last} {}
+  Value forward(const Value& x) override {
+    return flatten(x, options_.first, options_.last, internal::CallSite());
+  }
   std::string description() const override { return "Flatten()"; }
 
  private:
-  int64_t first_, last_;
+  FlattenOptions options_;
 };
 
 }  // namespace halftone::nn

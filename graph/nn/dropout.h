@@ -1,15 +1,18 @@
-// Dropout: zeros a share of the activations while training.
+// Dropout: zeros a share of the activations while training; described in modules.def.
 #pragma once
 
-#include "halftone/graph/nn/functional_random.h"
+#include <string>
+
+#include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/module.h"
 
 namespace halftone::nn {
 
-// See nn::dropout. Two calls of one module draw different masks.
 class Dropout : public Module {
  public:
-  explicit Dropout(double p = 0.5) : p_(p) {}
+  using Options = DropoutOptions;
+  explicit Dropout(const DropoutOptions& options = {}) : p_(options.p) {}
+  explicit Dropout(double p) : p_(p) {}
   Value forward(const Value& x) override { return dropout(x, p_, internal::CallSite()); }
   std::string description() const override;
 

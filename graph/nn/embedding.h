@@ -1,19 +1,13 @@
-// Embedding: a table of rows chosen by index.
+// Embedding: a table of rows chosen by index, described in modules.def.
 #pragma once
 
-#include <optional>
+#include <string>
 
 #include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/options.h"
 
 namespace halftone::nn {
 
-struct EmbeddingOptions {
-  std::optional<int64_t> padding_idx;  // this row gets no gradient
-};
-
-// Shapes: x [..] of i64 or i32 -> [..,embedding_dim]; weight [num_embeddings,embedding_dim] starts
-// normal(0,1). Unlike PyTorch's, the padding row does not start at zero.
-// Errors of the run: an index outside [0, num_embeddings).
 class Embedding : public Module {
  public:
   using Options = EmbeddingOptions;

@@ -1,15 +1,52 @@
-// Every function over values, by family.
+// The functions over values. functions.def describes each: what it computes, shapes, errors. Every
+// one ends in `Loc loc = Loc::current()`, the line that its errors name.
 #pragma once
 
-#include "halftone/graph/nn/functional_activation.h"
-#include "halftone/graph/nn/functional_conv.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "halftone/core/tensor.h"
 #include "halftone/graph/nn/functional_elementwise.h"
-#include "halftone/graph/nn/functional_gradient.h"
-#include "halftone/graph/nn/functional_index.h"
-#include "halftone/graph/nn/functional_linear.h"
-#include "halftone/graph/nn/functional_loss.h"
-#include "halftone/graph/nn/functional_math.h"
-#include "halftone/graph/nn/functional_norm.h"
-#include "halftone/graph/nn/functional_random.h"
-#include "halftone/graph/nn/functional_reduce.h"
-#include "halftone/graph/nn/functional_shape.h"
+#include "halftone/graph/nn/options.h"
+#include "halftone/graph/nn/parameter.h"
+
+namespace halftone::nn {
+
+#define HT_FUNCTION(Result, name, doc) Result name(
+#define HT_TEMPLATE(F, Result, name, doc) \
+  template <typename F>                   \
+  Result name(
+#define HT_ARG(type, name) type name,
+#define HT_DEFAULT(type, name, value) type name = value,
+#define HT_TAKES(Options) const Options &options = {},
+#define HT_END_FUNCTION(name) Loc loc = Loc::current());
+#include "halftone/graph/nn/functions.def"
+
+// Without a bias.
+inline Value conv2d(const Value& x, const Value& weight, const Conv2dOptions& options,
+                    Loc loc = Loc::current()) {
+  return conv2d(x, weight, std::nullopt, options, loc);
+}
+
+template <typename F>
+Value apply_where(const Value& condition, const Value& x, const F& f, Located otherwise,
+                  double safe_input, Loc loc) {
+  const Value safe = where(condition, Located(x, loc), Located(safe_input, loc), loc);
+  return where(condition, Located(f(safe), loc), otherwise, loc);
+}
+
+// What nn::BatchNorm2d is made of. Over all axes but 1, with given statistics. Shapes: x [N,C,..],
+// the rest [C].
+Value batch_norm_inference(const Value& x, const Value& gamma, const Value& beta, const Value& mean,
+                           const Value& var, double eps = BatchNormOptions{}.eps,
+                           Loc loc = Loc::current());
+// Over all axes but 1, with the batch's own statistics. Gives y, the batch's mean, its 1/sqrt(var +
+// eps), and the running mean and (unbiased) variance after this batch: new = (1 - momentum) * old +
+// momentum * batch. Nothing is written; nn::BatchNorm2d writes its buffers.
+Values batch_norm_training(const Value& x, const Value& gamma, const Value& beta,
+                           const Value& running_mean, const Value& running_var,
+                           double momentum = BatchNormOptions{}.momentum,
+                           double eps = BatchNormOptions{}.eps, Loc loc = Loc::current());
+
+}  // namespace halftone::nn

@@ -1,16 +1,7 @@
-#include "halftone/graph/nn/functional_conv.h"
+#include "halftone/graph/nn/functional.h"
 
 namespace halftone::nn {
 namespace {
-
-Value Conv2d(const std::vector<Value>& inputs, const Conv2dOptions& options, Loc loc) {
-  return internal::Promoted("conv2d", inputs,
-                            {{"stride", options.stride.ints()},
-                             {"padding", options.padding.ints()},
-                             {"dilation", options.dilation.ints()},
-                             {"groups", options.groups}},
-                            loc);
-}
 
 std::vector<int64_t> PoolStride(Size2d stride, Size2d kernel) {
   return stride.h == 0 && stride.w == 0 ? kernel.ints() : stride.ints();
@@ -18,13 +9,14 @@ std::vector<int64_t> PoolStride(Size2d stride, Size2d kernel) {
 
 }  // namespace
 
-Value conv2d(const Value& x, const Value& weight, const Conv2dOptions& options, Loc loc) {
-  return Conv2d({x, weight}, options, loc);
-}
-
-Value conv2d(const Value& x, const Value& weight, const Value& bias, const Conv2dOptions& options,
-             Loc loc) {
-  return Conv2d({x, weight, bias}, options, loc);
+Value conv2d(const Value& x, const Value& weight, const OptionalValue& bias,
+             const Conv2dOptions& options, Loc loc) {
+  return internal::Promoted("conv2d", internal::Present({x, weight, bias}),
+                            {{"stride", options.stride.ints()},
+                             {"padding", options.padding.ints()},
+                             {"dilation", options.dilation.ints()},
+                             {"groups", options.groups}},
+                            loc);
 }
 
 Value max_pool2d(const Value& x, Size2d kernel, const MaxPool2dOptions& options, Loc loc) {

@@ -1,7 +1,6 @@
-#include "halftone/graph/nn/functional_gradient.h"
-
 #include <algorithm>
 
+#include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/handles.h"
 #include "halftone/graph/nn/trace.h"
 
@@ -56,5 +55,7 @@ Values gradients(const Value& loss, const std::vector<Value>& wrt, Loc loc) {
   }
   return internal::Ops("gradient", inputs, {{"scaler", scaler}}, loc);
 }
+
+Value detach(const Value& x, Loc loc) { return internal::Op("detach", {x}, {}, loc); }
 
 }  // namespace halftone::nn

@@ -1,4 +1,4 @@
-#include "halftone/graph/nn/functional_norm.h"
+#include "halftone/graph/nn/functional.h"
 
 namespace halftone::nn {
 namespace {

@@ -1,6 +1,5 @@
-#include "halftone/graph/nn/functional_random.h"
-
 #include "halftone/core/status.h"
+#include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/trace.h"
 
 namespace halftone::nn {

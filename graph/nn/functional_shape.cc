@@ -1,9 +1,8 @@
-#include "halftone/graph/nn/functional_shape.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "halftone/core/status.h"
+#include "halftone/graph/nn/functional.h"
 
 namespace halftone::nn {
 namespace {
@@ -116,6 +115,14 @@ Value concat(const std::vector<Value>& values, int64_t axis, Loc loc) {
   }
   return internal::Promoted("concat", values,
                             {{"axis", internal::Axis("concat", values[0], axis, loc)}}, loc);
+}
+
+Value permute(const Value& x, const std::vector<int64_t>& perm, Loc loc) {
+  return internal::Op("transpose", {x}, {{"perm", internal::Axes("permute", x, perm, loc)}}, loc);
+}
+
+Value broadcast_to(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
+  return internal::Op("broadcast_to", {x}, {{"shape", shape}}, loc);
 }
 
 }  // namespace halftone::nn

@@ -164,7 +164,8 @@ struct Graph::Impl {
   static std::vector<std::string> SlotsOf(const OptimizerEntry& entry, size_t group);
   // Slots that `state` has under another name of a tied parameter, under the one that it has here.
   absl::StatusOr<StateDict> WithOwnSlotNames(const StateDict& state) const;
-  // Types of the state that only compiling makes.
+  // Types of the state that only compiling makes, known before so that a load says at once what
+  // does not fit, not the first step.
   std::map<std::string, ir::ValueType> StateMadeLater(const GraphConfig& config) const;
   // State that is there for mixed precision's sake: with it or without it a graph is the same.
   bool IsPrecisionState(const std::string& variable) const;

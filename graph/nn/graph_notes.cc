@@ -89,6 +89,7 @@ void Graph::Impl::NoteNothingLow(const CompiledStep& step, DType low) {
                  " that compute with floats", first, "; amp_table() has the reason of each"));
 }
 
+// Whether f32 takes less is known only from a plan in f32, for which the pipeline runs once more.
 void Graph::Impl::NoteMemory(const CompiledStep& step) {
   const std::vector<runtime::Executable::Step> kernels = step.executable->steps();
   const auto widened = std::count_if(kernels.begin(), kernels.end(), [](const auto& kernel) {

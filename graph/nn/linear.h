@@ -1,19 +1,15 @@
-// Linear: a fully connected layer.
+// Linear: a fully connected layer, described in modules.def.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <string>
 
 #include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/options.h"
 
 namespace halftone::nn {
 
-struct LinearOptions {
-  bool bias = true;
-};
-
-// y = x * weight^T + bias. Shapes: x [..,in_features] -> [..,out_features]; weight
-// [out_features,in_features], bias [out_features]. Both start uniform in +-1/sqrt(in_features).
 // Example: nn::Linear(256, 128, {.bias = false})
 class Linear : public Module {
  public:

@@ -4,8 +4,7 @@
 #include "halftone/graph/nn/conv.h"
 #include "halftone/graph/nn/dropout.h"
 #include "halftone/graph/nn/embedding.h"
-#include "halftone/graph/nn/functional_index.h"
-#include "halftone/graph/nn/functional_linear.h"
+#include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/linear.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/op.h"
@@ -55,24 +54,23 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
 
 Value Linear::forward(const Value& x) {
   const Loc loc = internal::CallSite();
-  return bias.defined() ? linear(x, Value(weight, loc), Value(bias, loc), loc)
-                        : linear(x, Value(weight, loc), loc);
+  return linear(x, Value(weight, loc), {bias, loc}, loc);
 }
 
 std::string Linear::description() const {
   return Concat("Linear(", in_features_, ", ", out_features_, ")");
 }
 
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel,
+Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel_size,
                const Conv2dLayerOptions& options)
     : in_channels_(in_channels),
       out_channels_(out_channels),
-      kernel_(kernel),
+      kernel_(kernel_size),
       options_{options.stride, options.padding, options.dilation, options.groups} {
   Fail(internal::CheckPositive("Conv2d", {{"in_channels", in_channels},
                                           {"out_channels", out_channels},
-                                          {"kernel height", kernel.h},
-                                          {"kernel width", kernel.w},
+                                          {"kernel height", kernel_.h},
+                                          {"kernel width", kernel_.w},
                                           {"groups", options.groups}}));
   if (!status().ok()) return;
   if (in_channels % options.groups != 0 || out_channels % options.groups != 0) {
@@ -82,12 +80,12 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel,
   }
   const int64_t group_channels = in_channels / options.groups;
   const absl::StatusOr<Shape> shape =
-      Shape::Make({out_channels, group_channels, kernel.h, kernel.w});
+      Shape::Make({out_channels, group_channels, kernel_.h, kernel_.w});
   if (!shape.ok()) {
     Fail(shape.status());
     return;
   }
-  const ir::Initializer init = UniformOfFanIn(group_channels * kernel.h * kernel.w);
+  const ir::Initializer init = UniformOfFanIn(group_channels * kernel_.h * kernel_.w);
   weight = Parameter(*shape, init);
   register_parameter("weight", weight);
   if (options.bias) bias = Parameter(Shape{out_channels}, init);
@@ -96,8 +94,7 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel,
 
 Value Conv2d::forward(const Value& x) {
   const Loc loc = internal::CallSite();
-  return bias.defined() ? conv2d(x, Value(weight, loc), Value(bias, loc), options_, loc)
-                        : conv2d(x, Value(weight, loc), options_, loc);
+  return conv2d(x, Value(weight, loc), {bias, loc}, options_, loc);
 }
 
 std::string Conv2d::description() const {

@@ -1,6 +1,6 @@
 #include "halftone/graph/nn/norm.h"
 
-#include "halftone/graph/nn/functional_norm.h"
+#include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/trace.h"
 

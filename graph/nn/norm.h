@@ -1,20 +1,14 @@
-// Normalisation layers.
+// Normalisation layers, described in modules.def.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "halftone/graph/nn/module.h"
+#include "halftone/graph/nn/options.h"
 
 namespace halftone::nn {
 
-struct BatchNormOptions {
-  double eps = 1e-5;
-  double momentum = 0.1;  // weight of the batch in the running statistics
-  bool affine = true;     // weight (1) and bias (0) per channel
-};
-
-// Over all axes but 1. In training mode with the batch's statistics, and the running ones move (the
-// variance unbiased); in evaluation mode with the running ones. Shapes: x [N,C] or [N,C,..].
 class BatchNorm2d : public Module {
  public:
   using Options = BatchNormOptions;
@@ -24,19 +18,13 @@ class BatchNorm2d : public Module {
 
   Parameter weight, bias;
   Parameter running_mean, running_var;
-  Parameter num_batches_tracked;  // i64[]: batches seen in training mode
+  Parameter num_batches_tracked;  // i64[]
 
  private:
   int64_t num_features_;
   BatchNormOptions options_;
 };
 
-struct LayerNormOptions {
-  double eps = 1e-5;
-  bool affine = true;  // weight (1) and bias (0) of shape normalized_shape
-};
-
-// Over the last axes of x, which must be `normalized_shape`.
 // Example: nn::LayerNorm({768})
 class LayerNorm : public Module {
  public:

@@ -1,5 +1,6 @@
 // Notes: what a user should know that is no error. A graph keeps them (Graph::notes); the first of
-// each kind in a process also goes to standard error, so that nobody has to ask.
+// each kind in a process also goes to standard error, since nobody calls notes() who does not
+// suspect something.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,9 @@ enum class NoteKind : uint8_t {
 class Notes {
  public:
   // One of a kind, but of kPass, kUnusedParameters and kStuckScaler one of a text. Printed where
-  // `print`, and the first of its kind in the process anyway, except those of kPass. Standard error
-  // is silent with HALFTONE_NOTES=0 in the environment. `graph`: whose note it is.
+  // `print`, and the first of its kind in the process anyway, except those of kPass, which are
+  // about single nodes. Standard error is silent with HALFTONE_NOTES=0 in the environment.
+  // `graph`: whose note it is.
   void Add(NoteKind kind, std::string text, const std::string& graph, bool print);
   // Takes a note of kPass back.
   void Remove(const std::string& text);

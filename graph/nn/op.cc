@@ -86,6 +86,14 @@ Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::At
   return Op(name, PromoteAll(inputs, loc), std::move(attrs), loc);
 }
 
+std::vector<Value> Present(const std::vector<OptionalValue>& inputs) {
+  std::vector<Value> present;
+  for (const OptionalValue& input : inputs) {
+    if (input.has_value()) present.push_back(input.value());
+  }
+  return present;
+}
+
 std::vector<Value> Operands(const char* op, const Located& a, const Located& b, Loc loc) {
   Trace* trace = Trace::Current();
   // After an error the operands are poison; a constant would only add noise.

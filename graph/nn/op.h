@@ -38,6 +38,8 @@ using nn::Ops;
 // Op `name` after casting every input to the common dtype (Promote over all).
 Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
                Loc loc);
+// Those that are there.
+std::vector<Value> Present(const std::vector<OptionalValue>& inputs);
 // The operands of an operator: a number becomes a constant of the other's dtype, then both are cast
 // to their common dtype. Two numbers are an error of the trace that names `op`.
 std::vector<Value> Operands(const char* op, const Located& a, const Located& b, Loc loc);

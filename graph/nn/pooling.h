@@ -1,7 +1,9 @@
-// Pooling layers. Shapes: [N,C,H,W] -> [N,C,..]; see max_pool2d and avg_pool2d.
+// Pooling layers, described in modules.def.
 #pragma once
 
-#include "halftone/graph/nn/functional_conv.h"
+#include <string>
+
+#include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/module.h"
 
 namespace halftone::nn {
@@ -9,8 +11,8 @@ namespace halftone::nn {
 class MaxPool2d : public Module {
  public:
   using Options = MaxPool2dOptions;
-  explicit MaxPool2d(Size2d kernel, const MaxPool2dOptions& options = {})
-      : kernel_(kernel), options_(options) {}
+  explicit MaxPool2d(Size2d kernel_size, const MaxPool2dOptions& options = {})
+      : kernel_(kernel_size), options_(options) {}
   Value forward(const Value& x) override {
     return max_pool2d(x, kernel_, options_, internal::CallSite());
   }
@@ -24,8 +26,8 @@ class MaxPool2d : public Module {
 class AvgPool2d : public Module {
  public:
   using Options = AvgPool2dOptions;
-  explicit AvgPool2d(Size2d kernel, const AvgPool2dOptions& options = {})
-      : kernel_(kernel), options_(options) {}
+  explicit AvgPool2d(Size2d kernel_size, const AvgPool2dOptions& options = {})
+      : kernel_(kernel_size), options_(options) {}
   Value forward(const Value& x) override {
     return avg_pool2d(x, kernel_, options_, internal::CallSite());
   }

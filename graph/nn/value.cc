@@ -46,6 +46,10 @@ Value Values::operator[](Index i) const {
 
 Located::Located(const Parameter& parameter, Loc loc) : value_(parameter, loc), loc_(loc) {}
 
+OptionalValue::OptionalValue(const Parameter& parameter, Loc loc) {
+  if (parameter.defined()) value_.emplace(parameter, loc);
+}
+
 Value operator+(Located a, Located b) { return add(a, b); }
 Value operator-(Located a, Located b) { return sub(a, b); }
 Value operator*(Located a, Located b) { return mul(a, b); }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <source_location>
 #include <vector>
 
@@ -112,6 +113,20 @@ class Located {
   double number_ = 0;
   bool is_number_ = false;
   Loc loc_;
+};
+
+// A value, or none: linear(x, weight) has no bias. An undefined parameter stands for none.
+class OptionalValue {
+ public:
+  OptionalValue(std::nullopt_t) {}                      // NOLINT: converts by design
+  OptionalValue(const Value& value) : value_(value) {}  // NOLINT
+  OptionalValue(const Parameter& parameter, Loc loc = Loc::current());  // NOLINT
+  bool has_value() const { return value_.has_value(); }
+  // Requires has_value().
+  const Value& value() const { return *value_; }
+
+ private:
+  std::optional<Value> value_;
 };
 
 // Elementwise with NumPy broadcasting. Mixed dtypes meet in Promote(a, b); a number takes the other

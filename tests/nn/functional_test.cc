@@ -125,11 +125,11 @@ TEST(Arithmetic, UnaryAndBinary) {
 TEST(Reductions, AxesAndKeepdim) {
   const auto out = Eval(
       [](const Values& in) -> Values {
-        return {sum(in[0]), mean(in[0], {-1}), max(in[0], {0}, true), argmax(in[0], 1),
-                sum(in[0], {0, -1})};
+        return {sum(in[0]),       mean(in[0], {-1}),   max(in[0], {0}, true),
+                argmax(in[0], 1), sum(in[0], {0, -1}), sum(in[0], 0)};
       },
       {F32({2, 3}, {1, 5, 3, 4, 2, 6})});
-  ASSERT_EQ(out.size(), 5u);
+  ASSERT_EQ(out.size(), 6u);
   EXPECT_EQ(out[0].item(), 21);
   EXPECT_THAT(out[1].ToVector(), ElementsAre(3, 4));
   EXPECT_EQ(out[2].shape(), (Shape{1, 3}));
@@ -137,6 +137,25 @@ TEST(Reductions, AxesAndKeepdim) {
   EXPECT_EQ(out[3].dtype(), DType::kI64);
   EXPECT_THAT(out[3].ToVector(), ElementsAre(1, 2));
   EXPECT_EQ(out[4].item(), 21);
+  EXPECT_THAT(out[5].ToVector(), ElementsAre(5, 7, 9));
+}
+
+TEST(Products, ABiasMayBeAbsent) {
+  const auto out = Eval(
+      [](const Values& in) -> Values {
+        const Value x = in[0], w = in[1], bias = in[2];
+        const Value image = reshape(x, {1, 2, 1, 1}), window = reshape(w, {1, 2, 1, 1});
+        return {linear(x, w), linear(x, w, bias), linear(x, w, Parameter()),
+                conv2d(image, window, bias, {.padding = 0}),
+                conv2d(image, window, {.padding = {0, 1}})};
+      },
+      {F32({1, 2}, {1, 2}), F32({1, 2}, {3, 4}), F32({1}, {100})});
+  ASSERT_EQ(out.size(), 5u);
+  EXPECT_THAT(out[0].ToVector(), ElementsAre(11));
+  EXPECT_THAT(out[1].ToVector(), ElementsAre(111));
+  EXPECT_THAT(out[2].ToVector(), ElementsAre(11));
+  EXPECT_THAT(out[3].ToVector(), ElementsAre(111));
+  EXPECT_THAT(out[4].ToVector(), ElementsAre(0, 11, 0));
 }
 
 TEST(Shapes, ReshapeFlattenSqueezeTranspose) {

@@ -120,6 +120,24 @@ def test_parameters_and_defaults_agree() -> None:
     assert compared > 120
 
 
+def test_docstrings_of_what_cpp_declares_agree() -> None:
+    stub = ast.parse((Path(halftone.__file__).parent / "nn.pyi").read_text())
+    named = [node for node in stub.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    compared = 0
+    for node in named:
+        if isinstance(node, ast.ClassDef) and "_Layer" not in map(ast.unparse, node.bases):
+            continue
+        if node.name == "Buffer":
+            continue
+        doc = getattr(halftone.nn, node.name).__doc__
+        if isinstance(node, ast.FunctionDef):
+            doc = doc.partition("\n\n")[2]  # behind the signature
+        written = ast.get_docstring(node)
+        assert written and written.split() == doc.split(), node.name
+        compared += 1
+    assert compared > 70
+
+
 @pytest.mark.parametrize(
     "stub, fault",
     [

@@ -1,0 +1,45 @@
+// What functions and modules take besides values: sizes, lists of axes, and the option structs that
+// functions.def and modules.def describe (Conv2dOptions, LinearOptions, ...). Members stand in the
+// order of the rows, which designated initialisers follow: {.stride = 2, .padding = 1}.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace halftone::nn {
+
+// Height and width; one number stands for both.
+struct Size2d {
+  Size2d(int64_t both) : h(both), w(both) {}  // NOLINT: converts by design
+  Size2d(int64_t height, int64_t width) : h(height), w(width) {}
+  std::vector<int64_t> ints() const { return {h, w}; }
+  int64_t h;
+  int64_t w;
+};
+
+// The axes of a reduction: sum(x), sum(x, 0), sum(x, {0, -1}).
+struct AxisList {
+  AxisList() = default;                                                // all
+  AxisList(int64_t axis) : axes{axis} {}                               // NOLINT: converts by design
+  AxisList(std::initializer_list<int64_t> several) : axes(several) {}  // NOLINT
+  AxisList(std::vector<int64_t> several) : axes(std::move(several)) {}  // NOLINT
+  std::vector<int64_t> axes;
+};
+
+// clang-format off
+#define HT_OPTIONS(Name) struct Name {
+#define HT_OPTION(type, name, value, ...) type name = value;
+#define HT_END_OPTIONS(Name) };
+#include "halftone/graph/nn/functions.def"
+
+#define HT_OPTIONS(Name) struct Name {
+#define HT_OPTION(type, name, value, ...) type name = value;
+#define HT_END_OPTIONS(Name) };
+#include "halftone/graph/nn/modules.def"
+// clang-format on
+
+}  // namespace halftone::nn

@@ -1,0 +1,119 @@
+// Functions and modules of nn are known to Python by their rows: no file of python_stub that makes
+// the Python module names one. Comments, examples and documents may.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "halftone/tests/meta/tree_rules.h"
+
+namespace halftone::meta {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Names = std::set<std::string>;
+
+constexpr char kFunctions[] = "graph/nn/functions.def";
+constexpr char kModules[] = "graph/nn/modules.def";
+
+// Files that name some for another reason than that they exist.
+const std::map<std::string, std::string>& Allowed() {
+  static const auto* const allowed = new std::map<std::string, std::string>{
+      {"python_stub/bind_optimizers.cc", "\"constant\": how a schedule prints"},
+      {"python_stub/bind_values.cc", "operators and methods of Value: a @ b, x.detach()"},
+  };
+  return *allowed;
+}
+
+// Of the rows HT_FUNCTION(Value, softmax, ..), HT_TEMPLATE(F, Value, apply_where, ..) and
+// HT_MODULE(Linear, ..).
+Names NamesOf(const std::string& rows) {
+  static const std::regex row(
+      "\nHT_(?:FUNCTION\\(\\w+, |TEMPLATE\\(\\w+, \\w+, |MODULE\\()(\\w+),");
+  Names names;
+  for (std::sregex_iterator it(rows.begin(), rows.end(), row), end; it != end; ++it) {
+    names.insert((*it)[1].str());
+  }
+  return names;
+}
+
+// "path:line: name" where one is bound or declared: "softmax", nn::softmax, `def softmax(`, `class
+// Linear`. Many names are words of their own elsewhere: py::cast, std::max.
+std::vector<std::string> NamedIn(const SourceFile& file, const Names& names) {
+  static const std::regex naming("\"(\\w+)\"|\\bnn::(\\w+)|\\b(?:def|class) (\\w+)");
+  const bool python = file.path.find(".py") != std::string::npos;
+  std::vector<std::string> found;
+  std::istringstream text(file.text);
+  std::string line;
+  for (int number = 1; std::getline(text, line); ++number) {
+    const std::string code = line.substr(0, line.find(python ? "#" : "//"));
+    for (std::sregex_iterator it(code.begin(), code.end(), naming), end; it != end; ++it) {
+      const std::string name = (*it)[1].str() + (*it)[2].str() + (*it)[3].str();
+      // A method, indented, is no function of nn.
+      const bool method = (*it)[3].matched && it->position() > 0;
+      if (names.count(name) == 0 || method) continue;
+      found.push_back(file.path + ":" + std::to_string(number) + ": " + name);
+    }
+  }
+  return found;
+}
+
+bool MakesTheModule(const std::string& path) {
+  return path.rfind("python_stub/", 0) == 0 && path.find("/examples/") == std::string::npos &&
+         path.find(".md") == std::string::npos;
+}
+
+TEST(PythonNames, OfFunctionsAndModulesStandInTheirRowsAlone) {
+  const std::vector<SourceFile> tree = ReadTree(HALFTONE_SOURCE_DIR);
+  Names names;
+  for (const SourceFile& file : tree) {
+    if (file.path == kFunctions || file.path == kModules) names.merge(NamesOf(file.text));
+  }
+  ASSERT_THAT(names,
+              ::testing::IsSupersetOf({"softmax", "conv2d", "apply_where", "Linear", "AvgPool2d"}));
+  std::vector<std::string> unneeded;
+  Names still_named;
+  for (const SourceFile& file : tree) {
+    if (!MakesTheModule(file.path)) continue;
+    const std::vector<std::string> found = NamedIn(file, names);
+    if (Allowed().count(file.path) == 0) {
+      unneeded.insert(unneeded.end(), found.begin(), found.end());
+    } else if (!found.empty()) {
+      still_named.insert(file.path);
+    }
+  }
+  EXPECT_THAT(unneeded, IsEmpty())
+      << "the rows of " << kFunctions << " and " << kModules << " can say it";
+  for (const auto& [path, reason] : Allowed()) {
+    EXPECT_EQ(still_named.count(path), 1u) << path << " names none any more: not allowed to";
+  }
+}
+
+TEST(PythonNames, OfRows) {
+  EXPECT_THAT(NamesOf("//   HT_FUNCTION(Result, name, doc)\n#define HT_FUNCTION(...)\n"
+                      "HT_FUNCTION(Value, glu, \"x\")\n  HT_ARG(int64_t, axis)\n"
+                      "HT_TEMPLATE(F, Value, map,\n  \"x\")\nHT_MODULE(GLU, \"x\")\n"),
+              ElementsAre("GLU", "glu", "map"));
+}
+
+TEST(PythonNames, InCode) {
+  const Names names = {"glu", "GLU", "cast"};
+  const auto named = [&](const std::string& path, const std::string& text) {
+    return NamedIn({path, text}, names);
+  };
+  EXPECT_THAT(named("a.cc", "x;\nm.def(\"glu\", f);\npy::class_<nn::GLU>(m);\n"),
+              ElementsAre("a.cc:2: glu", "a.cc:3: GLU"));
+  EXPECT_THAT(named("a.pyi.in", "def glu(x: _Input) -> Value: ...\nclass GLU(_Layer):\n"),
+              ElementsAre("a.pyi.in:1: glu", "a.pyi.in:2: GLU"));
+  EXPECT_THAT(named("a.cc", "py::cast<int>(x);  // \"glu\"\n\"glues\" nn::GLUs(x)\n"), IsEmpty());
+  EXPECT_THAT(named("a.pyi", "    def cast(self) -> None: ...\n# class GLU\n"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace halftone::meta
