@@ -1,5 +1,8 @@
 #include "halftone/graph/nn/norm.h"
 
+#include <numeric>
+
+#include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/trace.h"
@@ -16,6 +19,31 @@ Value OrConstant(const Parameter& parameter, const Shape& shape, double value, L
   if (parameter.defined() || trace == nullptr) return Value(parameter, loc);
   trace->At(loc);
   return trace->Wrap(trace->builder().Constant(Tensor::Full(DType::kF32, shape, value)));
+}
+
+// The axes that a layer normalises over.
+absl::StatusOr<Shape> NormalizedShape(const char* layer, const std::vector<int64_t>& extents) {
+  const absl::StatusOr<Shape> shape = Shape::Make(extents);
+  if (!shape.ok()) return Annotate(shape.status(), Concat(layer, ": "));
+  if (shape->rank() == 0 || shape->num_elements() == 0) {
+    return InvalidArgument(layer, ": normalized_shape is ", *shape,
+                           "; expected one or more extents of at least 1");
+  }
+  return shape;
+}
+
+// The distance from 1 to the next number.
+double Epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-52;
+    case DType::kF16:
+      return 0x1p-10;
+    case DType::kBF16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
 }
 
 }  // namespace
@@ -69,14 +97,9 @@ std::string BatchNorm2d::description() const { return Concat("BatchNorm2d(", num
 
 LayerNorm::LayerNorm(const std::vector<int64_t>& normalized_shape, const LayerNormOptions& options)
     : options_(options) {
-  const absl::StatusOr<Shape> shape = Shape::Make(normalized_shape);
+  const absl::StatusOr<Shape> shape = NormalizedShape("LayerNorm", normalized_shape);
   if (!shape.ok()) {
-    Fail(Annotate(shape.status(), "LayerNorm: "));
-    return;
-  }
-  if (shape->rank() == 0 || shape->num_elements() == 0) {
-    Fail(InvalidArgument("LayerNorm: normalized_shape is ", *shape,
-                         "; expected one or more extents of at least 1"));
+    Fail(shape.status());
     return;
   }
   normalized_shape_ = *shape;
@@ -95,5 +118,41 @@ Value LayerNorm::forward(const Value& x) {
 }
 
 std::string LayerNorm::description() const { return Concat("LayerNorm", normalized_shape_); }
+
+RMSNorm::RMSNorm(const std::vector<int64_t>& normalized_shape, const RMSNormOptions& options)
+    : options_(options) {
+  const absl::StatusOr<Shape> shape = NormalizedShape("RMSNorm", normalized_shape);
+  if (!shape.ok()) {
+    Fail(shape.status());
+    return;
+  }
+  normalized_shape_ = *shape;
+  if (options.affine) weight = Parameter(*shape, kOnes);
+  register_parameter("weight", weight);
+}
+
+Value RMSNorm::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  if (!x.valid()) return x;
+  const auto count = normalized_shape_.dims().size();
+  const auto extents = x.shape().dims();
+  if (!IsFloat(x.dtype()) || extents.size() < count ||
+      extents.subspan(extents.size() - count) != normalized_shape_.dims()) {
+    return internal::Fail(
+        loc, InvalidArgument("RMSNorm: x is ", Name(x.dtype()), x.shape(),
+                             "; expected a floating-point value of last axes ", normalized_shape_));
+  }
+  const KeepFp32 squares_leave_the_range_of_f16;
+  std::vector<int64_t> axes(count);
+  std::iota(axes.begin(), axes.end(), -static_cast<int64_t>(count));
+  const Value wide = internal::CastTo(x, Promote(x.dtype(), DType::kF32), loc);
+  const Value square = mean(mul({wide, loc}, {wide, loc}), axes, true, loc);
+  const double eps = options_.eps.value_or(Epsilon(x.dtype()));
+  Value y = div({wide, loc}, {sqrt(add({square, loc}, {eps, loc}), loc), loc});
+  if (weight.defined()) y = mul({y, loc}, {weight, loc});
+  return internal::CastTo(y, x.dtype(), loc);
+}
+
+std::string RMSNorm::description() const { return Concat("RMSNorm", normalized_shape_); }
 
 }  // namespace halftone::nn

@@ -41,4 +41,20 @@ class LayerNorm : public Module {
   LayerNormOptions options_;
 };
 
+// Example: nn::RMSNorm({768}, {.eps = 1e-6})
+class RMSNorm : public Module {
+ public:
+  using Options = RMSNormOptions;
+  explicit RMSNorm(const std::vector<int64_t>& normalized_shape,
+                   const RMSNormOptions& options = {});
+  Value forward(const Value& x) override;
+  std::string description() const override;
+
+  Parameter weight;
+
+ private:
+  Shape normalized_shape_;
+  RMSNormOptions options_;
+};
+
 }  // namespace halftone::nn
