@@ -32,9 +32,10 @@ void End() {
   other_ends();
 }
 
-// Before main there is nobody to catch what an initialiser of a flag or a table throws. Runs before
-// those of the program, not of its shared libraries.
-__attribute__((constructor(101))) void InstallHandler() { other_ends = std::set_terminate(End); }
+// Before main there is nobody to catch what an initialiser of a flag or a table throws, of the program
+// or of a shared library: what stands in this section of a program runs before all of them.
+void InstallHandler() { other_ends = std::set_terminate(End); }
+__attribute__((section(".preinit_array"), used)) void (*const install_first)() = InstallHandler;
 
 }  // namespace
 

@@ -73,7 +73,8 @@ TEST_F(ProcessLimits, F57MoreThreadsThanCpusAreNoted) {
 }
 
 // Whatever the limit cuts off, the program ends with one line. From less than its libraries need to
-// start (the loader's words, status 127) to enough.
+// start (the loader's words, status 127; Abseil's own, where the first thing that it makes does not
+// fit) to enough.
 TEST_F(ProcessLimits, F58AnyLimitOfMemoryIsALineOfErrorOrASuccess) {
   if (kMemoryIsSanitized) GTEST_SKIP() << "sanitizers need address space";
   // A product in f32, for which the library writes code wherever the test runs.
@@ -86,7 +87,7 @@ TEST_F(ProcessLimits, F58AnyLimitOfMemoryIsALineOfErrorOrASuccess) {
   int failed = 0, ran = 0;
   for (int mib = 40; mib <= 400; mib += 20) {
     const Result run = Start("tools/halftone_run", step, Concat("ulimit -v ", mib * 1024, ";"));
-    if (run.status == 127) continue;
+    if (run.status == 127 || run.err.find("low_level_alloc") != run.err.npos) continue;
     if (run.status == 0) {
       ++ran;
       continue;
