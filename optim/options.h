@@ -25,6 +25,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "halftone/core/doc.h"
 #include "halftone/graph/ops/support/update_hypers.h"
 #include "halftone/optim/lr_schedule.h"
 
@@ -75,6 +76,7 @@ struct Field {
 
 // clang-format off
 #define HT_OPTIMIZER(Class, rule, Name, default_lr, doc)  \
+  HT_DOC(doc)                                             \
   template <Scope scope>                                  \
   struct Class##OptionsOf {                               \
     static constexpr const char* kRule = rule;            \

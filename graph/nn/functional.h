@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/core/doc.h"
 #include "halftone/core/tensor.h"
 #include "halftone/graph/nn/functional_elementwise.h"
 #include "halftone/graph/nn/options.h"
@@ -13,8 +14,9 @@
 
 namespace halftone::nn {
 
-#define HT_FUNCTION(Result, name, doc) Result name(
+#define HT_FUNCTION(Result, name, doc) HT_DOC(doc) Result name(
 #define HT_TEMPLATE(F, Result, name, doc) \
+  HT_DOC(doc)                             \
   template <typename F>                   \
   Result name(
 #define HT_ARG(type, name) type name,

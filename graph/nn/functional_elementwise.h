@@ -6,22 +6,26 @@
 // shapes that do not broadcast, dtypes that the op does not take.
 #pragma once
 
+#include "halftone/core/doc.h"
 #include "halftone/graph/nn/op.h"
 
 namespace halftone::nn {
 
 #define HT_UNARY(op, Formula, ...)                            \
+  HT_DOC(__VA_ARGS__)                                         \
   inline Value op(const Value& x, Loc loc = Loc::current()) { \
     return internal::Op(#op, {x}, {}, loc);                   \
   }
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
 #define HT_BINARY(op, Formula, ...) \
+  HT_DOC(__VA_ARGS__)               \
   inline Value op(Located a, Located b) { return internal::Operator(#op, a, b, a.loc()); }
 #define HT_SCALAR_BINARY HT_BINARY
 #define HT_COMPARE HT_BINARY
 #define HT_COMPARE_SWAPPED HT_BINARY
 #define HT_LOGICAL(op, Formula, ...)                                          \
+  HT_DOC(__VA_ARGS__)                                                         \
   inline Value op(const Value& a, const Value& b, Loc loc = Loc::current()) { \
     return internal::Op(#op, {a, b}, {}, loc);                                \
   }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/core/doc.h"
+
 namespace halftone::nn {
 
 // Height and width; one number stands for both.
@@ -32,12 +34,12 @@ struct AxisList {
 
 // clang-format off
 #define HT_OPTIONS(Name) struct Name {
-#define HT_OPTION(type, name, value, ...) type name = value;
+#define HT_OPTION(type, name, value, doc) HT_DOC(doc) type name = value;
 #define HT_END_OPTIONS(Name) };
 #include "halftone/graph/nn/functions.def"
 
 #define HT_OPTIONS(Name) struct Name {
-#define HT_OPTION(type, name, value, ...) type name = value;
+#define HT_OPTION(type, name, value, doc) HT_DOC(doc) type name = value;
 #define HT_END_OPTIONS(Name) };
 #include "halftone/graph/nn/modules.def"
 // clang-format on

@@ -50,6 +50,6 @@ std::vector<std::string> CheckLinks(const SourceFile& file,
                                     const std::function<bool(const std::string&)>& exists);
 
 inline constexpr int kMaxLines = 600;
-inline constexpr int kMaxReadmeLines = 80;
+inline constexpr int kMaxReadmeLines = 100;
 
 }  // namespace halftone::meta

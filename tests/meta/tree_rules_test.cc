@@ -187,7 +187,7 @@ TEST(CheckLength, SeesTheFirstLineTooMany) {
   EXPECT_THAT(CheckLength({"core/a.cc", text + "x\n"}),
               ElementsAre("core/a.cc:601: over 600 lines"));
   EXPECT_THAT(CheckLength({"core/README.md", text}),
-              ElementsAre("core/README.md:600: over 80 lines"));
+              ElementsAre("core/README.md:600: over 100 lines"));
   EXPECT_THAT(CheckLength({"README.md", text}), IsEmpty());
 }
 

@@ -5,6 +5,8 @@
 
 #include <type_traits>
 
+#include "halftone/core/doc.h"
+
 namespace halftone::ops {
 
 // Inputs of every update op. The states that are there follow; outputs are the parameter and those
@@ -15,7 +17,7 @@ struct UpdatePort {
 
 // clang-format off
 #define HT_UPDATE(Name, ...) struct Name##Update {
-#define HT_HYPER(name, type, default_value, ...)   type name = default_value;
+#define HT_HYPER(name, type, default_value, range, doc) HT_DOC(doc) type name = default_value;
 #define HT_VARIANT(name, type, default_value, ...) type name = default_value;
 #define HT_END_UPDATE(Name)                        double clip_value = 0; };
 #include "halftone/graph/ops/support/optimizers.def"
