@@ -1,6 +1,6 @@
 # Reads a preprocessed header, of which only lines of its own and of tables (*.def) are kept, and puts
 # the text of HT_DOC(...) into a comment above the declaration behind it. The text: the strings that
-# follow `.doc =`, else those at the front.
+# follow `.doc =` or `.formula =`, else those at the front.
 
 # The number of characters of a call's arguments up to its closing bracket, that included.
 function length_of_call(text,    i, c, depth, in_string) {
@@ -18,7 +18,7 @@ function length_of_call(text,    i, c, depth, in_string) {
 }
 
 function strings(text,    joined, part) {
-  if (match(text, /\.doc = /)) text = substr(text, RSTART + RLENGTH)
+  if (match(text, /\.(doc|formula) = /)) text = substr(text, RSTART + RLENGTH)
   while (match(text, /^ *"([^"\\]|\\.)*"/)) {
     part = substr(text, RSTART, RLENGTH)
     text = substr(text, RSTART + RLENGTH)

@@ -20,23 +20,23 @@ Value conv2d(const Value& x, const Value& weight, const OptionalValue& bias,
 }
 
 Value max_pool2d(const Value& x, Size2d kernel, const MaxPool2dOptions& options, Loc loc) {
-  return internal::Op("max_pool2d", {x},
-                      {{"kernel", kernel.ints()},
-                       {"stride", PoolStride(options.stride, kernel)},
-                       {"padding", options.padding.ints()},
-                       {"dilation", options.dilation.ints()},
-                       {"ceil_mode", options.ceil_mode}},
-                      loc);
+  return Op("max_pool2d", {x},
+            {{"kernel", kernel.ints()},
+             {"stride", PoolStride(options.stride, kernel)},
+             {"padding", options.padding.ints()},
+             {"dilation", options.dilation.ints()},
+             {"ceil_mode", options.ceil_mode}},
+            loc);
 }
 
 Value avg_pool2d(const Value& x, Size2d kernel, const AvgPool2dOptions& options, Loc loc) {
-  return internal::Op("avg_pool2d", {x},
-                      {{"kernel", kernel.ints()},
-                       {"stride", PoolStride(options.stride, kernel)},
-                       {"padding", options.padding.ints()},
-                       {"ceil_mode", options.ceil_mode},
-                       {"count_include_pad", options.count_include_pad}},
-                      loc);
+  return Op("avg_pool2d", {x},
+            {{"kernel", kernel.ints()},
+             {"stride", PoolStride(options.stride, kernel)},
+             {"padding", options.padding.ints()},
+             {"ceil_mode", options.ceil_mode},
+             {"count_include_pad", options.count_include_pad}},
+            loc);
 }
 
 }  // namespace halftone::nn

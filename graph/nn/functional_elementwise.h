@@ -11,11 +11,9 @@
 
 namespace halftone::nn {
 
-#define HT_UNARY(op, Formula, ...)                            \
-  HT_DOC(__VA_ARGS__)                                         \
-  inline Value op(const Value& x, Loc loc = Loc::current()) { \
-    return internal::Op(#op, {x}, {}, loc);                   \
-  }
+#define HT_UNARY(op, Formula, ...) \
+  HT_DOC(__VA_ARGS__)              \
+  inline Value op(const Value& x, Loc loc = Loc::current()) { return Op(#op, {x}, {}, loc); }
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
 #define HT_BINARY(op, Formula, ...) \
@@ -27,7 +25,7 @@ namespace halftone::nn {
 #define HT_LOGICAL(op, Formula, ...)                                          \
   HT_DOC(__VA_ARGS__)                                                         \
   inline Value op(const Value& a, const Value& b, Loc loc = Loc::current()) { \
-    return internal::Op(#op, {a, b}, {}, loc);                                \
+    return Op(#op, {a, b}, {}, loc);                                          \
   }
 #include "halftone/graph/ops/support/elementwise.def"
 

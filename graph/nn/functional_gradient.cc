@@ -53,9 +53,9 @@ Values gradients(const Value& loss, const std::vector<Value>& wrt, Loc loc) {
     if (scaler.empty() && !info.scalers.empty()) scaler = info.scalers[0];
     if (!scaler.empty()) trace->note_reads_scale();
   }
-  return internal::Ops("gradient", inputs, {{"scaler", scaler}}, loc);
+  return Ops("gradient", inputs, {{"scaler", scaler}}, loc);
 }
 
-Value detach(const Value& x, Loc loc) { return internal::Op("detach", {x}, {}, loc); }
+Value detach(const Value& x, Loc loc) { return Op("detach", {x}, {}, loc); }
 
 }  // namespace halftone::nn

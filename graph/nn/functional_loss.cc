@@ -4,12 +4,12 @@ namespace halftone::nn {
 
 Value cross_entropy(const Value& logits, const Value& target, const CrossEntropyOptions& options,
                     Loc loc) {
-  return internal::Op("cross_entropy", {logits, target},
-                      {{"axis", internal::Axis("cross_entropy", logits, options.axis, loc)},
-                       {"label_smoothing", options.label_smoothing},
-                       {"ignore_index", options.ignore_index},
-                       {"reduction", options.reduction}},
-                      loc);
+  return Op("cross_entropy", {logits, target},
+            {{"axis", internal::Axis("cross_entropy", logits, options.axis, loc)},
+             {"label_smoothing", options.label_smoothing},
+             {"ignore_index", options.ignore_index},
+             {"reduction", options.reduction}},
+            loc);
 }
 
 Value mse_loss(const Value& a, const Value& b, const std::string& reduction, Loc loc) {

@@ -19,22 +19,21 @@ std::vector<Value> NormOperands(const Value& x, std::vector<Value> others, Loc l
 }  // namespace
 
 Value layer_norm(const Value& x, const Value& gamma, const Value& beta, double eps, Loc loc) {
-  return internal::Op("layer_norm", NormOperands(x, {gamma, beta}, loc),
-                      {{"axes_count", int64_t{gamma.valid() ? gamma.rank() : 1}}, {"eps", eps}},
-                      loc);
+  return Op("layer_norm", NormOperands(x, {gamma, beta}, loc),
+            {{"axes_count", int64_t{gamma.valid() ? gamma.rank() : 1}}, {"eps", eps}}, loc);
 }
 
 Value batch_norm_inference(const Value& x, const Value& gamma, const Value& beta, const Value& mean,
                            const Value& var, double eps, Loc loc) {
-  return internal::Op("batch_norm_inference", NormOperands(x, {gamma, beta, mean, var}, loc),
-                      {{"eps", eps}}, loc);
+  return Op("batch_norm_inference", NormOperands(x, {gamma, beta, mean, var}, loc), {{"eps", eps}},
+            loc);
 }
 
 Values batch_norm_training(const Value& x, const Value& gamma, const Value& beta,
                            const Value& running_mean, const Value& running_var, double momentum,
                            double eps, Loc loc) {
-  return internal::Ops("batch_norm", NormOperands(x, {gamma, beta, running_mean, running_var}, loc),
-                       {{"momentum", momentum}, {"eps", eps}}, loc);
+  return Ops("batch_norm", NormOperands(x, {gamma, beta, running_mean, running_var}, loc),
+             {{"momentum", momentum}, {"eps", eps}}, loc);
 }
 
 }  // namespace halftone::nn

@@ -4,8 +4,7 @@ namespace halftone::nn {
 namespace {
 
 Value Reduce(const char* op, const Value& x, const AxisList& over, bool keepdim, Loc loc) {
-  return internal::Op(op, {x},
-                      {{"axes", internal::Axes(op, x, over.axes, loc)}, {"keepdim", keepdim}}, loc);
+  return Op(op, {x}, {{"axes", internal::Axes(op, x, over.axes, loc)}, {"keepdim", keepdim}}, loc);
 }
 
 }  // namespace
@@ -23,8 +22,8 @@ Value max(const Value& x, const AxisList& axes, bool keepdim, Loc loc) {
 }
 
 Value argmax(const Value& x, int64_t axis, bool keepdim, Loc loc) {
-  return internal::Op(
-      "argmax", {x}, {{"axis", internal::Axis("argmax", x, axis, loc)}, {"keepdim", keepdim}}, loc);
+  return Op("argmax", {x}, {{"axis", internal::Axis("argmax", x, axis, loc)}, {"keepdim", keepdim}},
+            loc);
 }
 
 }  // namespace halftone::nn

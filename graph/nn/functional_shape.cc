@@ -16,7 +16,7 @@ std::string Extents(const std::vector<int64_t>& shape) {
 }  // namespace
 
 Value reshape(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
-  if (!x.valid()) return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+  if (!x.valid()) return Op("reshape", {x}, {{"shape", shape}}, loc);
   std::vector<int64_t> exact = shape;
   const auto open = std::find(exact.begin(), exact.end(), -1);
   if (open != exact.end()) {
@@ -26,13 +26,13 @@ Value reshape(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
     const int64_t known = known_shape.ok() ? known_shape->num_elements() : 0;
     const int64_t count = x.shape().num_elements();
     if (known == 0 || count % known != 0) {
-      return internal::Fail(
-          loc, InvalidArgument("reshape: ", Name(x.dtype()), x.shape(), " to ", Extents(shape),
-                               "; expected at most one -1 and ", count, " elements"));
+      return Fail(loc,
+                  InvalidArgument("reshape: ", Name(x.dtype()), x.shape(), " to ", Extents(shape),
+                                  "; expected at most one -1 and ", count, " elements"));
     }
     *open = count / known;
   }
-  return internal::Op("reshape", {x}, {{"shape", exact}}, loc);
+  return Op("reshape", {x}, {{"shape", exact}}, loc);
 }
 
 Value flatten(const Value& x, int64_t first, int64_t last, Loc loc) {
@@ -40,8 +40,8 @@ Value flatten(const Value& x, int64_t first, int64_t last, Loc loc) {
   const std::optional<int64_t> to = internal::FindAxis("flatten", x, last, loc);
   if (!from || !to) return {};
   if (*from > *to) {
-    return internal::Fail(loc, InvalidArgument("flatten: first axis ", first, " lies after last ",
-                                               last, " of ", Name(x.dtype()), x.shape()));
+    return Fail(loc, InvalidArgument("flatten: first axis ", first, " lies after last ", last,
+                                     " of ", Name(x.dtype()), x.shape()));
   }
   std::vector<int64_t> shape;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
@@ -52,28 +52,28 @@ Value flatten(const Value& x, int64_t first, int64_t last, Loc loc) {
       shape.push_back(extent);
     }
   }
-  return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+  return Op("reshape", {x}, {{"shape", shape}}, loc);
 }
 
 Value unsqueeze(const Value& x, int64_t axis, Loc loc) {
   if (!x.valid()) return x;
   const absl::StatusOr<int> at = NormalizeAxis(axis, x.rank() + 1);
-  if (!at.ok()) return internal::Fail(loc, Annotate(at.status(), "unsqueeze: "));
+  if (!at.ok()) return Fail(loc, Annotate(at.status(), "unsqueeze: "));
   std::vector<int64_t> shape(x.shape().dims().begin(), x.shape().dims().end());
   shape.insert(shape.begin() + *at, 1);
-  return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+  return Op("reshape", {x}, {{"shape", shape}}, loc);
 }
 
 Value squeeze(const Value& x, int64_t axis, Loc loc) {
   const std::optional<int64_t> at = internal::FindAxis("squeeze", x, axis, loc);
   if (!at) return {};
   if (x.shape()[static_cast<int>(*at)] != 1) {
-    return internal::Fail(loc, InvalidArgument("squeeze: axis ", axis, " of ", Name(x.dtype()),
-                                               x.shape(), " has not extent 1"));
+    return Fail(loc, InvalidArgument("squeeze: axis ", axis, " of ", Name(x.dtype()), x.shape(),
+                                     " has not extent 1"));
   }
   std::vector<int64_t> shape(x.shape().dims().begin(), x.shape().dims().end());
   shape.erase(shape.begin() + *at);
-  return internal::Op("reshape", {x}, {{"shape", shape}}, loc);
+  return Op("reshape", {x}, {{"shape", shape}}, loc);
 }
 
 Value transpose(const Value& x, int64_t axis0, int64_t axis1, Loc loc) {
@@ -85,14 +85,14 @@ Value transpose(const Value& x, int64_t axis0, int64_t axis1, Loc loc) {
   std::vector<int64_t> perm(static_cast<size_t>(x.rank()));
   std::iota(perm.begin(), perm.end(), 0);
   std::swap(perm[static_cast<size_t>(*a)], perm[static_cast<size_t>(*b)]);
-  return internal::Op("transpose", {x}, {{"perm", perm}}, loc);
+  return Op("transpose", {x}, {{"perm", perm}}, loc);
 }
 
 Value slice(const Value& x, int64_t axis, int64_t start, int64_t limit, int64_t step, Loc loc) {
   const std::optional<int64_t> found = internal::FindAxis("slice", x, axis, loc);
   if (!found) return {};
   if (step < 1) {
-    return internal::Fail(loc, InvalidArgument("slice: step is ", step, "; expected at least 1"));
+    return Fail(loc, InvalidArgument("slice: step is ", step, "; expected at least 1"));
   }
   const auto at = static_cast<size_t>(*found), rank = static_cast<size_t>(x.rank());
   std::vector<int64_t> starts(rank, 0);
@@ -105,24 +105,23 @@ Value slice(const Value& x, int64_t axis, int64_t start, int64_t limit, int64_t 
   starts[at] = clamp(start);
   limits[at] = std::max(clamp(start), clamp(limit));
   strides[at] = step;
-  return internal::Op("slice", {x}, {{"starts", starts}, {"limits", limits}, {"strides", strides}},
-                      loc);
+  return Op("slice", {x}, {{"starts", starts}, {"limits", limits}, {"strides", strides}}, loc);
 }
 
 Value concat(const std::vector<Value>& values, int64_t axis, Loc loc) {
   if (values.empty()) {
-    return internal::Fail(loc, InvalidArgument("concat: no values; expected at least one"));
+    return Fail(loc, InvalidArgument("concat: no values; expected at least one"));
   }
   return internal::Promoted("concat", values,
                             {{"axis", internal::Axis("concat", values[0], axis, loc)}}, loc);
 }
 
 Value permute(const Value& x, const std::vector<int64_t>& perm, Loc loc) {
-  return internal::Op("transpose", {x}, {{"perm", internal::Axes("permute", x, perm, loc)}}, loc);
+  return Op("transpose", {x}, {{"perm", internal::Axes("permute", x, perm, loc)}}, loc);
 }
 
 Value broadcast_to(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
-  return internal::Op("broadcast_to", {x}, {{"shape", shape}}, loc);
+  return Op("broadcast_to", {x}, {{"shape", shape}}, loc);
 }
 
 }  // namespace halftone::nn

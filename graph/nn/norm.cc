@@ -138,7 +138,7 @@ Value RMSNorm::forward(const Value& x) {
   const auto extents = x.shape().dims();
   if (!IsFloat(x.dtype()) || extents.size() < count ||
       extents.subspan(extents.size() - count) != normalized_shape_.dims()) {
-    return internal::Fail(
+    return nn::Fail(
         loc, InvalidArgument("RMSNorm: x is ", Name(x.dtype()), x.shape(),
                              "; expected a floating-point value of last axes ", normalized_shape_));
   }

@@ -31,10 +31,6 @@ Value Fail(Loc loc, absl::Status status);
 // What the functions of this folder share.
 namespace halftone::nn::internal {
 
-using nn::Fail;
-using nn::Op;
-using nn::Ops;
-
 // Op `name` after casting every input to the common dtype (Promote over all).
 Value Promoted(const std::string& name, const std::vector<Value>& inputs, ir::Attributes attrs,
                Loc loc);

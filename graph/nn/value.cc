@@ -27,7 +27,7 @@ int64_t Value::dim(int64_t axis, Loc loc) const {
   if (!valid()) return 1;
   const absl::StatusOr<int> index = NormalizeAxis(axis, rank());
   if (!index.ok()) {
-    internal::Fail(loc, Annotate(index.status(), "dim: "));
+    nn::Fail(loc, Annotate(index.status(), "dim: "));
     return 1;
   }
   return shape()[*index];
@@ -37,9 +37,9 @@ DType Value::dtype() const { return valid() ? node_->output_type(index_).dtype :
 
 Value Values::operator[](Index i) const {
   if (i.index < 0 || i.index >= static_cast<int64_t>(size())) {
-    return internal::Fail(
-        i.loc, OutOfRange("values[", i.index, "]: there are ", size(), " values; expected ",
-                          empty() ? "none" : Concat("0..", size() - 1)));
+    return nn::Fail(i.loc,
+                    OutOfRange("values[", i.index, "]: there are ", size(), " values; expected ",
+                               empty() ? "none" : Concat("0..", size() - 1)));
   }
   return values_[static_cast<size_t>(i.index)];
 }
