@@ -3,78 +3,101 @@
 #include <algorithm>
 #include <cmath>
 
-#include "halftone/graph/ir/text.h"
 #include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/nn/module_util.h"
+#include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/passes/amp/report.h"
 
 namespace halftone::nn {
+namespace {
 
-Graph::Graph(std::string name) : impl_(std::make_unique<Impl>()) { impl_->name = std::move(name); }
+absl::Status CheckOverlap(const std::string& name, const CompiledStep& step,
+                          absl::Span<const Tensor> in, absl::Span<const Tensor> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto overlaps = [&out, i](const Tensor& other) {
+      return other.num_bytes() != 0 && out[i].address() == other.address();
+    };
+    if (std::any_of(in.begin(), in.end(), overlaps) ||
+        std::any_of(out.begin(), out.begin() + static_cast<int64_t>(i), overlaps)) {
+      return InvalidArgument("graph @", name, ": output ", i, " (",
+                             step.executable->output_types()[i].ToString(),
+                             ") shares its memory with an input or another output");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Graph::Graph(std::string name) : impl_(std::make_unique<Impl>(std::move(name))) {}
 
 Graph::~Graph() = default;
 
-runtime::StateLock Graph::Lock() const { return impl_->Lock(); }
+runtime::StateLock Graph::Lock() const { return impl_->declared.Lock(); }
 
 runtime::StateLock Graph::TryLock() const {
-  return runtime::StateLock(impl_->store.guards(), std::try_to_lock);
+  return runtime::StateLock(impl_->declared.store().guards(), std::try_to_lock);
 }
 
 absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> in) {
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
-  HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(*this, in));
+  const auto describe = [this](const Values& values) { return build(values); };
+  HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(config, describe, in));
   std::vector<Tensor> out;
   for (size_t i = 0; i < step->num_outputs; ++i) {
     const ir::ValueType& type = step->executable->output_types()[i];
     HT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type.dtype, type.shape));
     out.push_back(std::move(tensor));
   }
-  for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
+  step->SetInputs(in);
   step->SetOutputs(out);
-  HT_RETURN_IF_ERROR(impl_->Execute(*this, *step));
+  HT_RETURN_IF_ERROR(impl_->Execute(*step, config));
   return out;
 }
 
 absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
-  HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(*this, in));
+  const auto describe = [this](const Values& values) { return build(values); };
+  HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(config, describe, in));
   if (out.size() != step->num_outputs) {
-    return InvalidArgument("graph @", impl_->name, ": got ", out.size(),
-                           " output tensors, expected ", step->num_outputs);
+    return InvalidArgument("graph @", name(), ": got ", out.size(), " output tensors, expected ",
+                           step->num_outputs);
   }
   for (size_t i = 0; i < out.size(); ++i) {
     const ir::ValueType& type = step->executable->output_types()[i];
     if (!out[i].defined() || out[i].dtype() != type.dtype || out[i].shape() != type.shape) {
-      return InvalidArgument("graph @", impl_->name, ": output ", i, ": got ",
+      return InvalidArgument("graph @", name(), ": output ", i, ": got ",
                              out[i].defined() ? out[i].TypeString() : "an undefined tensor",
                              ", expected ", type.ToString());
     }
   }
-  HT_RETURN_IF_ERROR(impl_->CheckOverlap(*step, in, out));
-  for (size_t i = 0; i < in.size(); ++i) step->in[i] = in[i].raw();
+  HT_RETURN_IF_ERROR(CheckOverlap(name(), *step, in, out));
+  step->SetInputs(in);
   step->SetOutputs(out);
-  return impl_->Execute(*this, *step);
+  return impl_->Execute(*step, config);
 }
 
 absl::Status Graph::compile(absl::Span<const Tensor> in) {
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
-  return impl_->Prepare(*this, in).status();
+  const auto describe = [this](const Values& values) { return build(values); };
+  return impl_->Prepare(config, describe, in).status();
 }
 
 absl::Status Graph::synchronize() {
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
-  impl_->Settle();
-  return std::exchange(impl_->late_error, absl::OkStatus());
+  impl_->under_way.Settle();
+  return impl_->under_way.TakeError();
 }
 
 void Graph::to(Device device, Loc loc) {
   const runtime::StateLock lock = Lock();
-  if (!internal::MayChange(impl_->info, "to", loc)) return;
+  if (!internal::MayChange(impl_->declared.info(), "to", loc)) return;
   if (device == impl_->device) return;
-  impl_->DropSteps(0);
+  impl_->KeepSteps(0);
   impl_->device = device;
 }
 
@@ -85,12 +108,12 @@ Device Graph::device() const {
 
 void Graph::train(Loc loc) {
   const runtime::StateLock lock = Lock();
-  if (internal::MayChange(impl_->info, "train", loc)) impl_->training = true;
+  if (internal::MayChange(impl_->declared.info(), "train", loc)) impl_->training = true;
 }
 
 void Graph::eval(Loc loc) {
   const runtime::StateLock lock = Lock();
-  if (internal::MayChange(impl_->info, "eval", loc)) impl_->training = false;
+  if (internal::MayChange(impl_->declared.info(), "eval", loc)) impl_->training = false;
 }
 
 bool Graph::is_training() const {
@@ -100,17 +123,18 @@ bool Graph::is_training() const {
 
 bool Graph::last_step_skipped() const {
   const runtime::StateLock lock = Lock();
-  impl_->Settle();
+  impl_->under_way.Settle();
   const auto skipped = [](const OptimizerEntry& o) { return !o.last.applied; };
-  return std::any_of(impl_->optimizers.begin(), impl_->optimizers.end(), skipped);
+  return std::any_of(impl_->declared.optimizers().begin(), impl_->declared.optimizers().end(),
+                     skipped);
 }
 
 double Graph::grad_norm() const {
   const runtime::StateLock lock = Lock();
-  impl_->Settle();
-  if (impl_->optimizers.empty()) return std::nan("");
+  impl_->under_way.Settle();
+  if (impl_->declared.optimizers().empty()) return std::nan("");
   double sum = 0;
-  for (const OptimizerEntry& optimizer : impl_->optimizers) {
+  for (const OptimizerEntry& optimizer : impl_->declared.optimizers()) {
     const double norm = optimizer.last.grad_norm;
     sum += norm * norm;
   }
@@ -119,44 +143,40 @@ double Graph::grad_norm() const {
 
 uint64_t Graph::run_count() const {
   const runtime::StateLock lock = Lock();
-  return impl_->run_count;
-}
-
-std::string TextOf(const ir::Graph& graph, bool scopes) {
-  ir::TextOptions options;
-  options.scopes = scopes;
-  options.constant_files = true;
-  return ir::Print(graph, options);
+  return impl_->under_way.counts().training;
 }
 
 std::string Graph::traced_text() const {
   const runtime::StateLock lock = Lock();
-  if (impl_->cache.empty()) return "";
-  const CompiledStep& step = *impl_->cache[0];
-  const std::string text = TextOf(*step.traced, true);
-  return step.modes_remark.empty() ? text : Concat(text, "// ", step.modes_remark, "\n");
+  const CompiledStep* step = impl_->cache.last();
+  if (step == nullptr) return "";
+  const std::string text = TextOf(*step->traced, true);
+  return step->modes_remark.empty() ? text : Concat(text, "// ", step->modes_remark, "\n");
 }
 
 std::string Graph::compiled_text() const {
   const runtime::StateLock lock = Lock();
-  return impl_->cache.empty() ? "" : TextOf(impl_->cache[0]->executable->graph());
+  const ir::Graph* graph = compiled_graph();
+  return graph == nullptr ? "" : TextOf(*graph);
 }
 
 const ir::Graph* Graph::compiled_graph() const {
   const runtime::StateLock lock = Lock();
-  return impl_->cache.empty() ? nullptr : &impl_->cache[0]->executable->graph();
+  const CompiledStep* step = impl_->cache.last();
+  return step == nullptr ? nullptr : &step->executable->graph();
 }
 
 void Graph::set_profile(Profile profile) {
   const runtime::StateLock lock = Lock();
-  impl_->Settle();
-  for (const auto& step : impl_->cache) step->executable->set_profile(profile);
+  impl_->under_way.Settle();
+  for (const auto& step : impl_->cache.steps()) step->executable->set_profile(profile);
   impl_->profile = std::move(profile);
 }
 
 std::string Graph::kernel_log() const {
   const runtime::StateLock lock = Lock();
-  return impl_->cache.empty() ? "" : impl_->cache[0]->executable->kernel_log();
+  const CompiledStep* step = impl_->cache.last();
+  return step == nullptr ? "" : step->executable->kernel_log();
 }
 
 std::string Graph::amp_summary() const {
@@ -173,13 +193,14 @@ std::string Graph::amp_table() const {
 
 std::vector<std::string> Graph::notes() const {
   const runtime::StateLock lock = Lock();
-  impl_->Settle();
+  impl_->under_way.Settle();
   return impl_->notes.texts();
 }
 
 void Graph::debug(int level) {
   const runtime::StateLock lock = Lock();
   impl_->debug = level;
+  impl_->notes.set_print(level >= 1);
 }
 
 size_t Graph::arena_bytes() const {
@@ -187,132 +208,101 @@ size_t Graph::arena_bytes() const {
   return impl_->arena->size();
 }
 
-const std::string& Graph::name() const { return impl_->name; }
-const absl::Status& Graph::status() const { return impl_->status; }
-absl::Status Graph::TakeStatus() { return std::exchange(impl_->status, absl::OkStatus()); }
+const std::string& Graph::name() const { return impl_->declared.name(); }
+const absl::Status& Graph::status() const { return impl_->declared.status(); }
+absl::Status Graph::TakeStatus() { return impl_->declared.TakeStatus(); }
 
-absl::Status Graph::Impl::CheckInputs(absl::Span<const Tensor> in) const {
-  for (size_t i = 0; i < in.size(); ++i) {
-    if (!in[i].defined()) {
-      return InvalidArgument("graph @", name, ": input ", i, " is an undefined tensor");
-    }
-  }
-  return absl::OkStatus();
+std::string Graph::first_nonfinite_param() const {
+  const runtime::StateLock lock = Lock();
+  return impl_->state.FirstNonFinite();
 }
 
-absl::Status Graph::Impl::CheckOverlap(const CompiledStep& step, absl::Span<const Tensor> in,
-                                       absl::Span<const Tensor> out) const {
-  for (size_t i = 0; i < out.size(); ++i) {
-    const auto overlaps = [&out, i](const Tensor& other) {
-      return other.num_bytes() != 0 && out[i].address() == other.address();
-    };
-    if (std::any_of(in.begin(), in.end(), overlaps) ||
-        std::any_of(out.begin(), out.begin() + static_cast<int64_t>(i), overlaps)) {
-      return InvalidArgument("graph @", name, ": output ", i, " (",
-                             step.executable->output_types()[i].ToString(),
-                             ") shares its memory with an input or another output");
-    }
-  }
-  return absl::OkStatus();
+absl::Status Graph::initialize() {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  return impl_->state.Initialize(config.seed);
 }
 
-absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(Graph& graph, absl::Span<const Tensor> in) {
-  HT_RETURN_IF_ERROR(status);
-  if (internal::Trace::Of(info) != nullptr) {
-    return FailedPrecondition("graph @", name, " was called inside its own build()");
-  }
-  HT_RETURN_IF_ERROR(UpdateNames().status());
-  HT_RETURN_IF_ERROR(CheckInputs(in));
-  ReadModes();
-  const size_t mode = training ? modes.training : modes.evaluation;
-  const auto fits = [&](const std::unique_ptr<CompiledStep>& step) {
-    if (step->training != training || step->modes != mode || step->inputs.size() != in.size())
-      return false;
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (step->inputs[i].dtype != in[i].dtype() || step->inputs[i].shape != in[i].shape()) {
-        return false;
-      }
-    }
-    return step->config == graph.config;
-  };
-  const size_t limit = static_cast<size_t>(std::max(graph.config.cache_size, 1));
-  const auto found = std::find_if(cache.begin(), cache.end(), fits);
-  if (found != cache.end()) {
-    std::rotate(cache.begin(), found, found + 1);
-    if (cache.size() > limit) DropSteps(limit);
-    return cache[0].get();
-  }
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<CompiledStep> step, CompileStep(graph, in));
-  step->dropped_another = cache.size() >= limit;
-  if (step->dropped_another) DropSteps(limit - 1);
-  cache.insert(cache.begin(), std::move(step));
-  return cache[0].get();
+absl::StatusOr<StateDict> Graph::state_dict() {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  return impl_->state.Save(config.seed);
 }
 
-absl::Status Graph::Impl::Execute(Graph& graph, CompiledStep& step) {
-  NoteCompilesAnew(step, graph.config);
-  if (!step.dump_dir.empty()) {
-    HT_RETURN_IF_ERROR(DumpState(graph, step));
-    step.dump_dir.clear();
-  }
-  const uint64_t before = run_count;
-  const absl::Status ran = Launch(step);
-  if (ran.ok()) {
-    if (!step.training) return absl::OkStatus();
-    if (under_way == nullptr) NoteStuckScalers();
-    return CheckSkips();
-  }
-  if (run_count != before) {
-    // What earlier steps tell of the optimizers comes first.
-    Settle();
-    NoteFailure();
-  }
-  return ran;
+absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool strict) {
+  return load_state_dict(state, LoadOptions{.strict = strict});
 }
 
-absl::Status Graph::Impl::Launch(CompiledStep& step) {
-  runtime::Executable& executable = *step.executable;
-  // Hidden outputs are written in the order of the steps; only one executable keeps it.
-  if (under_way != &step) Settle();
-  HT_RETURN_IF_ERROR(std::exchange(late_error, absl::OkStatus()));
-  uint64_t* const count = step.training ? &run_count : &evaluation_count;
-  HT_RETURN_IF_ERROR(executable.Start(step.in.data(), step.out.data(), count));
-  if (!executable.writes_outputs_later()) return absl::OkStatus();
-  under_way = &step;
-  const std::shared_ptr<PendingWrite> pending = executable.WatchOutputs(step.buffers);
-  for (Buffer* buffer : step.buffers) {
-    if (buffer != nullptr) buffer->SetPending(pending);
+absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
+                                                  const LoadOptions& options) {
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(impl_->declared.info(), "load_state_dict"));
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  return impl_->state.Load(state, options, config);
+}
+
+absl::Status Graph::save_checkpoint(const std::string& path,
+                                    const std::map<std::string, std::string>& metadata) {
+  runtime::Checkpoint checkpoint;
+  HT_ASSIGN_OR_RETURN(checkpoint.tensors, state_dict());
+  checkpoint.metadata = metadata;
+  return runtime::WriteCheckpoint(path, checkpoint);
+}
+
+absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path, bool strict,
+                                                  std::map<std::string, std::string>* metadata) {
+  return load_checkpoint(path, LoadOptions{.strict = strict}, metadata);
+}
+
+absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path,
+                                                  const LoadOptions& options,
+                                                  std::map<std::string, std::string>* metadata) {
+  HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint, runtime::ReadCheckpoint(path));
+  absl::StatusOr<LoadReport> report = load_state_dict(checkpoint.tensors, options);
+  if (!report.ok()) return Annotate(report.status(), path + ": ");
+  if (metadata != nullptr) *metadata = std::move(checkpoint.metadata);
+  return report;
+}
+
+void Graph::add_module(const std::string& name, Module& module, Loc loc) {
+  impl_->declared.AddModule(name, module, loc);
+}
+
+void Graph::add_parameter(const std::string& name, const Parameter& parameter, Loc loc) {
+  impl_->declared.AddParameter(name, parameter, loc);
+}
+
+std::vector<std::pair<std::string, Parameter>> Graph::named_parameters() const {
+  std::vector<std::pair<std::string, Parameter>> named;
+  for (const auto& variable : impl_->declared.NamedVariables()) {
+    const bool is_parameter = variable.second.storage()->kind() == ir::VariableKind::kParameter;
+    if (is_parameter) named.push_back(variable);
   }
-  return absl::OkStatus();
+  return named;
 }
 
-void Graph::Impl::Settle() {
-  if (under_way == nullptr) return;
-  const CompiledStep& step = *std::exchange(under_way, nullptr);
-  const absl::Status status = step.executable->Finish();
-  if (step.training && step.executable->last_step_failed()) {
-    NoteFailure();
-  } else if (step.training) {
-    NoteStuckScalers();
-  }
-  if (late_error.ok()) late_error = status;
+optim::ParameterList Graph::parameters() const {
+  return internal::DistinctStorages(named_parameters());
 }
 
-void Graph::Impl::DropSteps(size_t keep) {
-  Settle();
-  cache.resize(std::min(cache.size(), keep));
+ParameterSplit Graph::split_parameters(const std::vector<std::string>& patterns, Loc loc) {
+  absl::StatusOr<ParameterSplit> split = nn::split_parameters(named_parameters(), patterns);
+  impl_->declared.Fail(loc, split.status());
+  return split.ok() ? *std::move(split) : ParameterSplit();
 }
 
-void Graph::Impl::NoteFailure() {
-  for (OptimizerEntry& optimizer : optimizers) optimizer.last.applied = false;
+OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc) {
+  return OptimizerHandle(this, impl_->declared.AddOptimizer(optimizer, loc));
 }
 
-void CompiledStep::SetOutputs(absl::Span<const Tensor> tensors) {
-  const bool later = executable->writes_outputs_later();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    out[i] = later ? tensors[i].address() : tensors[i].raw();
-    buffers[i] = tensors[i].buffer().get();
-  }
+ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler, Loc loc) {
+  return ScalerHandle(this, impl_->declared.AddScaler(scaler, loc));
 }
+
+ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler, Loc loc) {
+  return ScalerHandle(this, impl_->declared.SetGradScaler(scaler, loc));
+}
+
+ScalerHandle Graph::grad_scaler() { return ScalerHandle(this, ""); }
 
 }  // namespace halftone::nn

@@ -1,16 +1,31 @@
-// HALFTONE_DUMP: variables and inputs of a step's first run, written beside the text of its graph.
+#include "halftone/graph/nn/graph_dump.h"
+
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "halftone/core/io/npy.h"
-#include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/runtime/checkpoint.h"
 
 namespace halftone::nn {
 
-absl::Status Graph::Impl::DumpState(Graph& graph, const CompiledStep& step) {
+std::string DumpDir(const StepConfig& config) {
+  if (!config.dump_dir.empty()) return config.dump_dir;
+  const char* from_environment = std::getenv("HALFTONE_DUMP");
+  return from_environment == nullptr ? "" : from_environment;
+}
+
+std::string NextDumpName(const std::string& dir, const std::string& graph) {
+  static std::mutex mutex;
+  static auto* const numbers = new std::map<std::string, int>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  return Concat(graph, "_", (*numbers)[Concat(dir, "/", graph)]++);
+}
+
+absl::Status DumpStart(const CompiledStep& step, const runtime::StateDict& variables) {
   runtime::Checkpoint checkpoint;
-  HT_ASSIGN_OR_RETURN(checkpoint.tensors, graph.state_dict());
-  if (!step.training) checkpoint.tensors[kRunCount] = CountTensor(evaluation_count);
+  checkpoint.tensors = variables;
   HT_RETURN_IF_ERROR(runtime::WriteCheckpoint(step.dump_dir + "/variables.ckpt", checkpoint));
 
   const std::vector<ir::Node*> inputs = step.traced->inputs();

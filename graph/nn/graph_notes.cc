@@ -1,8 +1,12 @@
-// The remarks that Graph::notes returns: what works and yet is hardly meant, each once.
+#include "halftone/graph/nn/graph_notes.h"
+
 #include <algorithm>
 #include <iomanip>
+#include <memory>
+#include <sstream>
 
-#include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/runtime/compile.h"
+#include "halftone/passes/amp/policy_match.h"
 #include "halftone/passes/amp/report.h"
 
 namespace halftone::nn {
@@ -30,33 +34,55 @@ bool GivesF64(const ir::Node& node) {
 
 }  // namespace
 
-void Graph::Impl::AddNote(NoteKind kind, std::string text) {
-  notes.Add(kind, std::move(text), name, debug >= 1);
+void GraphNotes::AddEntries(const amp::Policy& policy,
+                            const std::map<std::string, std::string>& unmatched, bool complete) {
+  const std::pair<ir::AmpClass, const std::vector<std::string>*> lists[] = {
+      {ir::AmpClass::kAllow, &policy.allow},
+      {ir::AmpClass::kInfer, &policy.infer},
+      {ir::AmpClass::kClear, &policy.clear},
+      {ir::AmpClass::kDeny, &policy.deny}};
+  for (const auto& [amp_class, list] : lists) {
+    for (const std::string& pattern : *list) {
+      const std::string entry = amp::EntryText(amp_class, pattern);
+      const auto found = unmatched.find(entry);
+      if (found == unmatched.end()) {
+        matched_entries_.insert(entry);
+        const auto noted = entry_notes_.find(entry);
+        if (noted == entry_notes_.end()) continue;
+        notes_.Remove(noted->second);
+        entry_notes_.erase(noted);
+      } else if (matched_entries_.count(entry) == 0 && complete) {
+        if (entry_notes_.emplace(entry, found->second).second) {
+          Add(NoteKind::kPass, found->second);
+        }
+      }
+    }
+  }
 }
 
-void Graph::Impl::NoteUnreadBackward(const ir::Graph& traced) {
+void GraphNotes::AddUnreadBackward(const ir::Graph& traced) {
   std::string where;
   for (const std::unique_ptr<ir::Node>& node : traced.nodes()) {
     if (node->op().name == "gradient") return;
     if (where.empty() && node->op().name == "backward") where = node->location.ToString();
   }
   if (!where.empty()) where += ": ";
-  AddNote(NoteKind::kUnreadBackward,
-          Concat(where, "backward() has no effect: the graph has no optimizer and reads no ",
-                 "gradient; add_optimizer trains it, and nn::gradients(loss, {w}) gives ",
-                 "gradients as values"));
+  Add(NoteKind::kUnreadBackward,
+      Concat(where, "backward() has no effect: the graph has no optimizer and reads no ",
+             "gradient; add_optimizer trains it, and nn::gradients(loss, {w}) gives ",
+             "gradients as values"));
 }
 
-void Graph::Impl::NoteSurprises(const CompiledStep& step) {
+void GraphNotes::AddSurprises(const CompiledStep& step, const Device& device) {
   const std::vector<std::unique_ptr<ir::Node>>& nodes = step.traced->nodes();
   const auto amp = std::find_if(nodes.begin(), nodes.end(),
                                 [](const auto& node) { return node->op().name == "amp"; });
-  if (NoteFloat64(step) || amp == nodes.end()) return;
-  NoteNothingLow(step, *amp::Policy::FromMarker(**amp).dtype);
-  NoteMemory(step);
+  if (AddFloat64(step, device) || amp == nodes.end()) return;
+  AddNothingLow(step, *amp::Policy::FromMarker(**amp).dtype);
+  AddMemory(step, device);
 }
 
-bool Graph::Impl::NoteFloat64(const CompiledStep& step) {
+bool GraphNotes::AddFloat64(const CompiledStep& step, const Device& device) {
   const auto input =
       std::find_if(step.inputs.begin(), step.inputs.end(),
                    [](const ir::ValueType& type) { return type.dtype == DType::kF64; });
@@ -66,15 +92,15 @@ bool Graph::Impl::NoteFloat64(const CompiledStep& step) {
     return GivesF64(*kernel.node) && Begins(kernel.kernel->name(), "reference:");
   });
   if (slow == 0) return false;
-  AddNote(NoteKind::kFloat64,
-          Concat("input ", input - step.inputs.begin(), " is ", input->ToString(), ": ", slow,
-                 " of ", kernels.size(), " kernels compute in f64, on reference kernels, which ",
-                 "are slow, and mixed precision leaves them alone; convert it to f32 (in Python ",
-                 "x.astype(numpy.float32)) unless f64 is meant"));
+  Add(NoteKind::kFloat64,
+      Concat("input ", input - step.inputs.begin(), " is ", input->ToString(), ": ", slow, " of ",
+             kernels.size(), " kernels compute in f64, on reference kernels, which ",
+             "are slow, and mixed precision leaves them alone; convert it to f32 (in Python ",
+             "x.astype(numpy.float32)) unless f64 is meant"));
   return true;
 }
 
-void Graph::Impl::NoteNothingLow(const CompiledStep& step, DType low) {
+void GraphNotes::AddNothingLow(const CompiledStep& step, DType low) {
   const passes::AmpReport report = passes::MakeAmpReport(step.executable->graph());
   if (report.low_nodes > 0) return;
   std::string first;
@@ -84,43 +110,43 @@ void Graph::Impl::NoteNothingLow(const CompiledStep& step, DType low) {
       first = Concat("; ", row.node, ": ", row.why);
     }
   }
-  AddNote(NoteKind::kNothingLow,
-          Concat("amp: no node runs in ", Name(low), ", of ", report.rows.size(),
-                 " that compute with floats", first, "; amp_table() has the reason of each"));
+  Add(NoteKind::kNothingLow,
+      Concat("amp: no node runs in ", Name(low), ", of ", report.rows.size(),
+             " that compute with floats", first, "; amp_table() has the reason of each"));
 }
 
 // Whether f32 takes less is known only from a plan in f32, for which the pipeline runs once more.
-void Graph::Impl::NoteMemory(const CompiledStep& step) {
+void GraphNotes::AddMemory(const CompiledStep& step, const Device& device) {
   const std::vector<runtime::Executable::Step> kernels = step.executable->steps();
   const auto widened = std::count_if(kernels.begin(), kernels.end(), [](const auto& kernel) {
     return Begins(kernel.kernel->name(), "cpu:widened:");
   });
   const int64_t bytes = step.executable->plan().memory.arena_bytes;
-  if (widened == 0 || bytes < kSmallArena || notes.Has(NoteKind::kMoreMemory)) return;
+  if (widened == 0 || bytes < kSmallArena || notes_.Has(NoteKind::kMoreMemory)) return;
   const absl::StatusOr<int64_t> in_f32 =
       runtime::ArenaBytesInF32(*step.traced, device, step.config.own_passes());
   if (!in_f32.ok() || bytes <= *in_f32) return;
-  AddNote(NoteKind::kMoreMemory,
-          Concat("amp: the step takes ", MiB(bytes), " of working memory, in f32 about ",
-                 MiB(*in_f32), ": ", widened, " kernels compute in f32 here and hold f32 copies ",
-                 "of their 16-bit operands; f32 is the better choice on this device"));
+  Add(NoteKind::kMoreMemory,
+      Concat("amp: the step takes ", MiB(bytes), " of working memory, in f32 about ", MiB(*in_f32),
+             ": ", widened, " kernels compute in f32 here and hold f32 copies ",
+             "of their 16-bit operands; f32 is the better choice on this device"));
 }
 
-void Graph::Impl::NoteCompilesAnew(CompiledStep& step, const GraphConfig& config) {
+void GraphNotes::AddCompilesAnew(CompiledStep& step, int cache_size) {
   if (!std::exchange(step.dropped_another, false)) {
-    if (compiled_anew > 0) --compiled_anew;
+    if (compiled_anew_ > 0) --compiled_anew_;
     return;
   }
-  if (++compiled_anew != kManyCompilations) return;
+  if (++compiled_anew_ != kManyCompilations) return;
   std::string types;
   for (const ir::ValueType& type : step.inputs) {
     types += (types.empty() ? "" : ", ") + type.ToString();
   }
-  AddNote(NoteKind::kCompilesAnew,
-          Concat(kManyCompilations, " calls compiled anew, each dropping one of the ",
-                 std::max(config.cache_size, 1), " compiled steps that are kept, now for (", types,
-                 "); compiling costs as much as many steps: pad inputs to a few shapes, or raise ",
-                 "config.cache_size"));
+  Add(NoteKind::kCompilesAnew,
+      Concat(kManyCompilations, " calls compiled anew, each dropping one of the ",
+             std::max(cache_size, 1), " compiled steps that are kept, now for (", types,
+             "); compiling costs as much as many steps: pad inputs to a few shapes, or raise ",
+             "config.cache_size"));
 }
 
 }  // namespace halftone::nn

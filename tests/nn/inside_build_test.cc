@@ -210,5 +210,17 @@ TEST(InsideBuildOthers, ModulesGetNoMembers) {
   EXPECT_TRUE(lazy.children().empty());
 }
 
+// Only training makes the automatic scaler: where an evaluation asks for it, there is none.
+TEST(InsideBuildOthers, TheAutomaticScalerIsNotMadeByAnEvaluation) {
+  absl::Status asked;
+  Changing graph([&asked](Changing& g) { asked = g.grad_scaler().state_dict().status(); });
+  graph.config.enable_amp(true, {.dtype = DType::kF16});
+  graph.eval();
+  EXPECT_THAT(Message(CallStatus(graph, {F32({1, 1}, {1})})),
+              HasSubstr("set_grad_scaler() was called inside build(), which only"));
+  EXPECT_EQ(Message(asked),
+            "state_dict: graph @graph has no grad scaler; expected set_grad_scaler");
+}
+
 }  // namespace
 }  // namespace halftone::nn

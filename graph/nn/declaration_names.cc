@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/nn/declaration.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/optim/update_rule.h"
 
@@ -102,29 +102,29 @@ absl::StatusOr<std::vector<optim::Optimizer>> Follow(const std::deque<OptimizerE
 
 }  // namespace
 
-void Graph::Impl::Add(Addition addition) {
+void Declaration::Add(Addition addition) {
   if (addition.module != nullptr) {
     const absl::Status mistake = Mistake(addition.name, *addition.module);
     if (!mistake.ok()) return Fail(addition.added_at, mistake);
   }
   const Named variables = Variables(addition);
   for (const auto& [variable, parameter] : variables) {
-    const auto known = store.Find(variable);
+    const auto known = store_.Find(variable);
     if (known == nullptr || known == parameter.storage()) continue;
     return Fail(addition.added_at,
                 absl::AlreadyExistsError(Concat("two variables are named \"", variable, "\"")));
   }
-  if (addition.module != nullptr) AddPaths(addition.name, *addition.module, info);
+  if (addition.module != nullptr) AddPaths(addition.name, *addition.module, info_);
   for (const auto& [variable, parameter] : variables) {
-    Fail(addition.added_at, store.Bind(variable, parameter.storage()));
-    bound.emplace(variable, parameter.storage());
+    Fail(addition.added_at, store_.Bind(variable, parameter.storage()));
+    bound_.emplace(variable, parameter.storage());
   }
-  additions.push_back(std::move(addition));
+  additions_.push_back(std::move(addition));
 }
 
-std::vector<std::pair<std::string, Parameter>> Graph::Impl::NamedVariables() const {
+std::vector<std::pair<std::string, Parameter>> Declaration::NamedVariables() const {
   Named all;
-  for (const Addition& addition : additions) {
+  for (const Addition& addition : additions_) {
     Named own = Variables(addition);
     std::move(own.begin(), own.end(), std::back_inserter(all));
   }
@@ -144,64 +144,64 @@ ir::Attributes OptimizerEntry::ToMarker(size_t group) const {
   return optimizer.ToMarker(name, GroupNames(group), group);
 }
 
-std::vector<std::string> Graph::Impl::SlotsOf(const OptimizerEntry& entry, size_t group) {
-  const auto rule = optim::RuleOfMarker(entry.ToMarker(group));
+std::vector<std::string> OptimizerEntry::SlotsOf(size_t group) const {
+  const auto rule = optim::RuleOfMarker(ToMarker(group));
   std::vector<std::string> names;
   if (!rule.ok()) return names;
   for (const optim::StateSlot& slot : rule->slots) names.push_back(slot.name);
   return names;
 }
 
-absl::StatusOr<bool> Graph::Impl::UpdateNames() {
+absl::StatusOr<bool> Declaration::UpdateNames() {
   const uint64_t version = internal::StructureVersion();
-  if (version == structure_version) return false;
-  for (const Addition& addition : additions) {
+  if (version == structure_version_) return false;
+  for (const Addition& addition : additions_) {
     if (addition.module == nullptr) continue;
     HT_RETURN_IF_ERROR(Mistake(addition.name, *addition.module));
-    AddPaths(addition.name, *addition.module, info);
+    AddPaths(addition.name, *addition.module, info_);
   }
   const Named named = NamedVariables();
   Bound now;
   for (const auto& [variable, parameter] : named) {
     const auto& storage = now.emplace(variable, parameter.storage()).first->second;
-    const bool is_state = bound.count(variable) == 0 && store.Find(variable) != nullptr;
+    const bool is_state = bound_.count(variable) == 0 && store_.Find(variable) != nullptr;
     if (storage == parameter.storage() && !is_state) continue;
     return absl::AlreadyExistsError(Concat("two variables are named \"", variable, "\""));
   }
-  if (now == bound) {
-    structure_version = version;
+  if (now == bound_) {
+    structure_version_ = version;
     return false;
   }
-  HT_ASSIGN_OR_RETURN(std::vector<optim::Optimizer> followed, Follow(optimizers, bound, named));
+  HT_ASSIGN_OR_RETURN(std::vector<optim::Optimizer> followed, Follow(optimizers_, bound_, named));
 
   // From here on nothing fails.
-  DropSteps(0);
+  before_renaming_();
   std::vector<HeldSlot> slots = TakeSlots();
-  for (const auto& old : bound) store.Unbind(old.first);
+  for (const auto& old : bound_) store_.Unbind(old.first);
   for (const auto& [variable, parameter] : named) {
-    HT_CHECK(store.Bind(variable, parameter.storage()).ok(), "names were checked");
+    HT_CHECK(store_.Bind(variable, parameter.storage()).ok(), "names were checked");
   }
-  for (size_t i = 0; i < optimizers.size(); ++i) {
-    optimizers[i].optimizer = std::move(followed[i]);
-    optimizers[i].parameter_names.clear();
-    for (const optim::ParameterRef& parameter : optimizers[i].optimizer.parameters()) {
-      optimizers[i].parameter_names.push_back(*store.NameOf(parameter.get()));
+  for (size_t i = 0; i < optimizers_.size(); ++i) {
+    optimizers_[i].optimizer = std::move(followed[i]);
+    optimizers_[i].parameter_names.clear();
+    for (const optim::ParameterRef& parameter : optimizers_[i].optimizer.parameters()) {
+      optimizers_[i].parameter_names.push_back(*store_.NameOf(parameter.get()));
     }
   }
   PutSlots(std::move(slots));
-  bound = std::move(now);
-  structure_version = version;
+  bound_ = std::move(now);
+  structure_version_ = version;
   return true;
 }
 
-std::vector<HeldSlot> Graph::Impl::TakeSlots() {
+std::vector<Declaration::HeldSlot> Declaration::TakeSlots() {
   std::vector<HeldSlot> slots;
-  for (const OptimizerEntry& entry : optimizers) {
+  for (const OptimizerEntry& entry : optimizers_) {
     for (size_t group = 0; group < entry.optimizer.groups().size(); ++group) {
-      for (const std::string& slot : SlotsOf(entry, group)) {
+      for (const std::string& slot : entry.SlotsOf(group)) {
         for (const std::string& parameter : entry.GroupNames(group)) {
-          slots.push_back({&entry, slot, store.Find(parameter),
-                           store.Take(optim::SlotVariable(entry.name, parameter, slot))});
+          slots.push_back({&entry, slot, store_.Find(parameter),
+                           store_.Take(optim::SlotVariable(entry.name, parameter, slot))});
         }
       }
     }
@@ -209,13 +209,13 @@ std::vector<HeldSlot> Graph::Impl::TakeSlots() {
   return slots;
 }
 
-void Graph::Impl::PutSlots(std::vector<HeldSlot> slots) {
+void Declaration::PutSlots(std::vector<HeldSlot> slots) {
   for (HeldSlot& slot : slots) {
     const optim::ParameterList own = slot.optimizer->optimizer.parameters();
     if (std::find(own.begin(), own.end(), slot.of) == own.end()) continue;
-    const std::string& parameter = *store.NameOf(slot.of.get());
-    store.Put(optim::SlotVariable(slot.optimizer->name, parameter, slot.name),
-              std::move(slot.held));
+    const std::string& parameter = *store_.NameOf(slot.of.get());
+    store_.Put(optim::SlotVariable(slot.optimizer->name, parameter, slot.name),
+               std::move(slot.held));
   }
 }
 

@@ -1,38 +1,37 @@
-// Training and evaluation mode of each module, as a part of the key under which a compiled step is
-// kept.
+#include "halftone/graph/nn/module_modes.h"
+
 #include <algorithm>
 #include <map>
-#include <string>
 
-#include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/nn/module_util.h"
 
 namespace halftone::nn {
 
-void Graph::Impl::ReadModes() {
+size_t ModuleModes::Read(const Declaration& declared, bool training) {
   const uint64_t version = internal::ModesVersion();
-  if (version == modes_version) return;
-  modes_version = version;
+  if (version == version_) return training ? training_ : evaluation_;
+  version_ = version;
   std::vector<uint8_t> in_training, in_evaluation;
-  for (const auto& [module, module_info] : info.modules) {
+  for (const auto& [module, module_info] : declared.info().modules) {
     const auto wish = static_cast<uint8_t>(module->amp_request() + 1);
     in_evaluation.push_back(wish);
     in_training.push_back(static_cast<uint8_t>(wish | (module->is_training() ? 4 : 0) |
                                                (module->is_frozen() ? 8 : 0)));
   }
-  for (const auto& [name, storage] : bound) in_training.push_back(storage->trainable());
-  modes = {IndexOfModes(std::move(in_training)), IndexOfModes(std::move(in_evaluation))};
+  for (const auto& [name, storage] : declared.bound()) in_training.push_back(storage->trainable());
+  training_ = IndexOf(std::move(in_training));
+  evaluation_ = IndexOf(std::move(in_evaluation));
+  return training ? training_ : evaluation_;
 }
 
-size_t Graph::Impl::IndexOfModes(std::vector<uint8_t> set) {
-  const auto found = std::find(mode_sets.begin(), mode_sets.end(), set);
-  const auto index = static_cast<size_t>(found - mode_sets.begin());
-  if (found == mode_sets.end()) mode_sets.push_back(std::move(set));
+size_t ModuleModes::IndexOf(std::vector<uint8_t> set) {
+  const auto found = std::find(sets_.begin(), sets_.end(), set);
+  const auto index = static_cast<size_t>(found - sets_.begin());
+  if (found == sets_.end()) sets_.push_back(std::move(set));
   return index;
 }
 
-std::string Graph::Impl::ModesRemark() const {
-  if (!training) return "";
+std::string ModesRemark(const internal::GraphInfo& info) {
   std::map<std::string, const Module*> by_path;
   for (const auto& [module, module_info] : info.modules) by_path[module_info.path] = module;
   std::string evaluating, trained;

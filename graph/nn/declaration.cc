@@ -1,0 +1,177 @@
+#include "halftone/graph/nn/declaration.h"
+
+#include <algorithm>
+
+#include "halftone/graph/nn/module_util.h"
+#include "halftone/optim/update_rule.h"
+
+namespace halftone::nn {
+namespace {
+
+template <typename Entries>
+auto FindNamed(Entries& entries, const std::string& name) -> decltype(&entries.front()) {
+  const auto it = std::find_if(entries.begin(), entries.end(),
+                               [&name](const auto& entry) { return entry.name == name; });
+  return it == entries.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+void Declaration::Fail(Loc loc, const absl::Status& error) {
+  if (!status_.ok()) return;
+  const std::string where = internal::ToSourceLocation(loc).ToString();
+  status_ = where.empty() ? error : Annotate(error, where + ": ");
+}
+
+void Declaration::BindState(const ir::Variable& variable, Loc loc, const Tensor& value) {
+  Fail(loc, store_.Declare(variable, value).status());
+}
+
+ScalerEntry* Declaration::FindScaler(const std::string& scaler) {
+  return FindNamed(scalers_, scaler);
+}
+
+const ScalerEntry* Declaration::FindScaler(const std::string& scaler) const {
+  return FindNamed(scalers_, scaler);
+}
+
+OptimizerEntry* Declaration::FindOptimizer(const std::string& optimizer) {
+  return FindNamed(optimizers_, optimizer);
+}
+
+void Declaration::AddModule(const std::string& name, Module& module, Loc loc) {
+  if (!internal::MayChange(info_, "add_module", loc)) return;
+  if (name.empty() || name.find_first_of("./\"") != std::string::npos) {
+    Fail(loc, InvalidArgument("add_module: \"", name, "\" cannot name a module; expected a ",
+                              "non-empty name without '.', '/' and '\"'"));
+    return;
+  }
+  Add({name, &module, {}, loc});
+}
+
+void Declaration::AddParameter(const std::string& name, const Parameter& parameter, Loc loc) {
+  if (!internal::MayChange(info_, "add_parameter", loc)) return;
+  if (name.empty() || name.find_first_of("/\"") != std::string::npos) {
+    Fail(loc, InvalidArgument("add_parameter: \"", name, "\" cannot name a parameter; expected ",
+                              "a non-empty name without '/' and '\"'"));
+  } else if (!parameter.defined()) {
+    Fail(loc,
+         InvalidArgument("add_parameter: \"", name, "\" is undefined; expected one with a shape"));
+  } else {
+    Add({name, nullptr, parameter, loc});
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> Declaration::NamesForOptimizer(
+    const std::string& optimizer, const optim::Optimizer& description) const {
+  std::map<std::string, std::string> owners;
+  for (const OptimizerEntry& other : optimizers_) {
+    for (const std::string& parameter : other.parameter_names) owners[parameter] = other.name;
+  }
+  std::vector<std::string> names;
+  for (size_t group = 0; group < description.groups().size(); ++group) {
+    const std::string owner =
+        description.groups().size() == 1 ? optimizer : Concat("group ", group, " of ", optimizer);
+    for (const optim::ParameterRef& parameter : description.groups()[group].parameters) {
+      const std::string* known = store_.NameOf(parameter.get());
+      if (known == nullptr) {
+        return FailedPrecondition(optimizer, ": a parameter belongs to no module of this graph; ",
+                                  "expected add_module before add_optimizer");
+      }
+      const auto [taken, is_free] = owners.emplace(*known, owner);
+      if (!is_free) {
+        const bool own = std::find(names.begin(), names.end(), *known) != names.end();
+        return InvalidArgument(optimizer, ": parameter \"", *known, "\" is already changed by ",
+                               taken->second, "; expected one ", own ? "group" : "optimizer",
+                               " a parameter");
+      }
+      if (parameter->dtype() != DType::kF32 && parameter->dtype() != DType::kF64) {
+        return InvalidArgument(optimizer, ": parameter \"", *known, "\" is ",
+                               parameter->TypeString(),
+                               "; expected f32 or f64: keep parameters in f32, config.enable_amp ",
+                               "computes with 16-bit copies of them");
+      }
+      names.push_back(*known);
+    }
+  }
+  return names;
+}
+
+std::string Declaration::AddOptimizer(const optim::Optimizer& optimizer, Loc loc) {
+  const std::string name = Concat("optimizer", optimizers_.size());
+  if (!internal::MayChange(info_, "add_optimizer", loc)) return name;
+  const auto checked = [&]() -> absl::StatusOr<std::vector<std::string>> {
+    HT_RETURN_IF_ERROR(UpdateNames().status());
+    HT_RETURN_IF_ERROR(Annotate(optimizer.Validate(), name + ": "));
+    return NamesForOptimizer(name, optimizer);
+  };
+  absl::StatusOr<std::vector<std::string>> names = checked();
+  if (!names.ok()) {
+    Fail(loc, names.status());
+    return name;
+  }
+  optimizers_.push_back({name, loc, optimizer, *std::move(names), {}});
+  for (size_t group = 0; group < optimizer.groups().size(); ++group) {
+    BindState({optim::LearningRateVariable(name, group),
+               ir::ValueType{DType::kF32, Shape{}},
+               ir::VariableKind::kOptimizer,
+               false,
+               {ir::Initializer::Kind::kConstant, optimizer.lr(group), 0}},
+              loc);
+  }
+  info_.optimizers.push_back(name);
+  BindState({optim::AppliedStepsVariable(name),
+             ir::ValueType{DType::kI64, Shape{}},
+             ir::VariableKind::kOptimizer,
+             false,
+             {}},
+            loc);
+  return name;
+}
+
+std::string Declaration::AddScaler(const amp::GradScaler& scaler, Loc loc) {
+  const std::string name = Concat("scaler", scalers_.size());
+  if (!internal::MayChange(info_, "add_scaler", loc)) return name;
+  if (const absl::Status wrong = scaler.Validate(); !wrong.ok()) {
+    Fail(loc, Annotate(wrong, name + ": "));
+    return name;
+  }
+  scalers_.push_back({name, scaler});
+  info_.scalers.push_back(name);
+  if (scaler.is_enabled()) {
+    const amp::GradScalerOptions& options = scaler.options();
+    // The object may carry a state that was loaded into it.
+    const std::map<std::string, Tensor> values = scaler.StateTensors(name);
+    for (const ir::Variable& variable :
+         amp::ScalerVariables(name, options.init_scale, options.hysteresis)) {
+      BindState(variable, loc, values.at(variable.name));
+    }
+    scalers_.back().consecutive_skips = store_.Find(name + ".consecutive_skips");
+    scalers_.back().scale = store_.Find(name + ".scale");
+  }
+  return name;
+}
+
+std::string Declaration::SetGradScaler(const amp::GradScaler& scaler, Loc loc) {
+  if (!internal::MayChange(info_, "set_grad_scaler", loc)) return "";
+  if (!info_.default_scaler.empty()) {
+    Fail(loc, absl::AlreadyExistsError(
+                  "set_grad_scaler was called twice; add_scaler adds a further scaler"));
+    return "";
+  }
+  const size_t before = scalers_.size();
+  std::string name = AddScaler(scaler, loc);
+  if (scalers_.size() > before) info_.default_scaler = name;
+  return name;
+}
+
+void Declaration::SetAutomaticScaler() {
+  SetGradScaler(amp::GradScaler(), Loc::current());
+  if (!scalers_.empty()) scalers_.back().automatic = true;
+}
+
+bool Declaration::MayGetAutomaticScaler(const GraphConfig& config) const {
+  return scalers_.empty() && config.amp_enabled() && config.amp_policy().dtype != DType::kBF16;
+}
+
+}  // namespace halftone::nn

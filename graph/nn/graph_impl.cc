@@ -1,0 +1,216 @@
+#include "halftone/graph/nn/graph_impl.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "halftone/graph/nn/graph_dump.h"
+#include "halftone/graph/nn/scaler_watch.h"
+#include "halftone/graph/nn/tracer.h"
+#include "halftone/graph/runtime/compile.h"
+#include "halftone/passes/rewrite/rewrite.h"
+
+namespace halftone::nn {
+namespace {
+
+absl::Status CheckInputs(const std::string& name, absl::Span<const Tensor> in) {
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in[i].defined()) {
+      return InvalidArgument("graph @", name, ": input ", i, " is an undefined tensor");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Graph::Impl::Impl(std::string name)
+    : declared(std::move(name), [this] { KeepSteps(0); }),
+      notes(declared.name()),
+      under_way([this](bool ok) { AfterTraining(ok); }),
+      state(declared, under_way.counts()) {}
+
+absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(GraphConfig& config, Build build,
+                                                   absl::Span<const Tensor> in) {
+  HT_RETURN_IF_ERROR(declared.status());
+  if (internal::Trace::Of(declared.info()) != nullptr) {
+    return FailedPrecondition("graph @", declared.name(), " was called inside its own build()");
+  }
+  HT_RETURN_IF_ERROR(declared.UpdateNames().status());
+  HT_RETURN_IF_ERROR(CheckInputs(declared.name(), in));
+  const size_t mode = modes.Read(declared, training);
+  const size_t limit = static_cast<size_t>(std::max(config.cache_size, 1));
+  if (CompiledStep* found = cache.Find(in, config, training, mode); found != nullptr) {
+    if (cache.size() > limit) KeepSteps(limit);
+    return found;
+  }
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<CompiledStep> step, Compile(config, build, in, mode));
+  step->dropped_another = cache.size() >= limit;
+  if (step->dropped_another) KeepSteps(limit - 1);
+  return cache.Add(std::move(step));
+}
+
+absl::Status Graph::Impl::Execute(CompiledStep& step, const GraphConfig& config) {
+  notes.AddCompilesAnew(step, config.cache_size);
+  RunCounts& counts = under_way.counts();
+  if (!step.dump_dir.empty()) {
+    HT_ASSIGN_OR_RETURN(StateDict variables, state.Save(config.seed));
+    if (!step.training) variables[kRunCount] = CountTensor(counts.evaluation);
+    HT_RETURN_IF_ERROR(DumpStart(step, variables));
+    step.dump_dir.clear();
+  }
+  const uint64_t before = counts.training;
+  const absl::Status ran = under_way.Launch(step);
+  if (ran.ok()) {
+    if (!step.training) return absl::OkStatus();
+    if (!under_way.any()) NoteStuckScalers(declared, state, notes);
+    return CheckSkips(declared, state);
+  }
+  if (counts.training != before) {
+    // What earlier steps tell of the optimizers comes first.
+    under_way.Settle();
+    AfterTraining(false);
+  }
+  return ran;
+}
+
+void Graph::Impl::AfterTraining(bool ok) {
+  if (ok) return NoteStuckScalers(declared, state, notes);
+  for (OptimizerEntry& optimizer : declared.optimizers()) optimizer.last.applied = false;
+}
+
+void Graph::Impl::KeepSteps(size_t count) {
+  under_way.Settle();
+  cache.Keep(count);
+}
+
+absl::Status Graph::Impl::AddAutomaticScaler(const GraphConfig& config) {
+  if (!declared.MayGetAutomaticScaler(config)) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(config));
+  if (low != DType::kF16) return absl::OkStatus();
+  declared.SetAutomaticScaler();
+  return declared.status();
+}
+
+absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& config) {
+  if (!config.amp_enabled()) return std::optional<DType>();
+  if (config.amp_policy().dtype.has_value()) {
+    const DType dtype = *config.amp_policy().dtype;
+    if (IsLow(dtype)) return std::optional<DType>(dtype);
+    return InvalidArgument("enable_amp: dtype is ", Name(dtype), "; expected f16 or bf16");
+  }
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
+  std::string reason;
+  const DType preferred = target->PreferredLowType(&reason);
+  if (IsLow(preferred)) return std::optional<DType>(preferred);
+  notes.Add(NoteKind::kNoLowType, Concat("amp: f32 throughout: ", reason));
+  return std::optional<DType>();
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(GraphConfig& config, Build build,
+                                                              absl::Span<const Tensor> in,
+                                                              size_t* num_outputs) {
+  HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(config));
+  if (training) HT_RETURN_IF_ERROR(AddAutomaticScaler(config));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced,
+                        TraceOnce(config, build, in, low, num_outputs));
+    if (traced != nullptr) return traced;
+  }
+  return FailedPrecondition("graph @", declared.name(),
+                            ": build() assigns other parameters at every call; ",
+                            "expected the same, or none");
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(GraphConfig& config, Build build,
+                                                                  absl::Span<const Tensor> in,
+                                                                  std::optional<DType> low,
+                                                                  size_t* num_outputs) {
+  const GraphConfig before = config;
+  // Not with a NaN in it, which differs from itself; whoever reads it says so.
+  const bool comparable = before == config;
+  Tracer tracer(declared, before, training, low, notes);
+  const Values outputs = build(tracer.Inputs(in));
+  const bool config_changed = comparable && before != config;
+  config = before;
+  // Before the errors: a parameter that build() assigned had no name yet.
+  HT_ASSIGN_OR_RETURN(const bool renamed, declared.UpdateNames());
+  if (renamed) return nullptr;
+  HT_RETURN_IF_ERROR(tracer.status());
+  if (config_changed) {
+    return FailedPrecondition("graph @", declared.name(),
+                              ": build() changed the configuration, though it only ",
+                              "describes the step; expected the change before the call");
+  }
+  *num_outputs = outputs.size();
+  return tracer.Finish(outputs);
+}
+
+absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::Compile(GraphConfig& config, Build build,
+                                                                   absl::Span<const Tensor> in,
+                                                                   size_t mode) {
+  auto step = std::make_unique<CompiledStep>();
+  step->training = training;
+  step->config = config;
+  step->modes = mode;
+  if (training) step->modes_remark = ModesRemark(declared.info());
+  for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced,
+                      Trace(config, build, in, &step->num_outputs));
+  const bool has_optimizers = traced->outputs().size() > step->num_outputs;
+  const bool lowers = passes::FindMarker(*traced, "amp") != nullptr;
+  step->traced = traced->Clone();
+
+  runtime::CompileOptions options;
+  options.device = device;
+  options.seed = config.seed;
+  options.every_stage = debug >= 1;
+  options.own_passes = config.own_passes();
+  options.dump_dir = DumpDir(config);
+  if (!options.dump_dir.empty()) {
+    options.dump_name = NextDumpName(options.dump_dir, declared.name());
+  }
+  options.dump_remark = step->modes_remark;
+  std::vector<std::string> pass_notes;
+  options.notes = &pass_notes;
+  std::map<std::string, std::string> unmatched_entries;
+  options.unmatched_entries = &unmatched_entries;
+  HT_ASSIGN_OR_RETURN(step->executable,
+                      runtime::Compile(std::move(traced), options, declared.store(), arena));
+  step->executable->set_profile(profile);
+
+  if (!options.dump_dir.empty()) step->dump_dir = options.dump_dir + "/" + options.dump_name;
+  for (std::string& note : pass_notes) notes.Add(NoteKind::kPass, std::move(note));
+  if (lowers) {
+    // Of a graph that is to train, evaluation alone tells nothing: losses may be missing.
+    const bool complete = training || declared.optimizers().empty();
+    notes.AddEntries(config.amp_policy(), unmatched_entries, complete);
+  }
+
+  step->in.resize(in.size());
+  step->out.resize(step->executable->output_types().size());
+  step->buffers.resize(step->out.size());
+  if (has_optimizers) {
+    size_t i = step->num_outputs;
+    for (OptimizerEntry& entry : declared.optimizers()) {
+      if (GivesGradNorm(declared, config, entry)) step->out[i++] = &entry.last.grad_norm;
+      step->out[i++] = &entry.last.applied;
+    }
+  }
+  if (debug >= 1) {
+    std::fprintf(stderr, "halftone: compiled @%s (%s): %zu kernels, arena %zu bytes\n",
+                 declared.name().c_str(), training ? "train" : "eval",
+                 step->executable->steps().size(),
+                 static_cast<size_t>(step->executable->plan().memory.arena_bytes));
+  }
+  notes.AddSurprises(*step, device);
+  if (debug >= 3) {
+    std::fprintf(stderr, "%s%s", TextOf(*step->traced, true).c_str(),
+                 TextOf(step->executable->graph()).c_str());
+  }
+  return step;
+}
+
+}  // namespace halftone::nn

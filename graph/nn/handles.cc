@@ -1,0 +1,147 @@
+#include "halftone/graph/nn/handles.h"
+
+#include <cmath>
+
+#include "halftone/graph/nn/graph_impl.h"
+#include "halftone/optim/update_rule.h"
+
+namespace halftone::nn {
+
+double GroupHandle::lr() const {
+  if (graph_ == nullptr) return 0;
+  return graph_->impl_->state.Scalar(optim::LearningRateVariable(optimizer_, index_), std::nan(""));
+}
+
+absl::Status GroupHandle::set_lr(double lr) {
+  if (!(lr >= 0 && lr <= MaxFinite(DType::kF32))) {
+    return InvalidArgument("set_lr: lr = ", lr, "; expected a number >= 0 that is finite in f32");
+  }
+  if (graph_ == nullptr) return FailedPrecondition("set_lr: the handle belongs to no graph");
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(graph_->impl_->declared.info(), "set_lr"));
+  const OptimizerEntry* entry = graph_->impl_->declared.FindOptimizer(optimizer_);
+  if (entry != nullptr && index_ >= entry->optimizer.groups().size()) {
+    return absl::OutOfRangeError(Concat("set_lr: group ", index_, " of ", optimizer_,
+                                        "; expected 0..", entry->optimizer.groups().size() - 1));
+  }
+  return graph_->impl_->state.SetScalar(optim::LearningRateVariable(optimizer_, index_), lr);
+}
+
+std::vector<std::string> GroupHandle::parameters() const {
+  const OptimizerEntry* entry =
+      graph_ == nullptr ? nullptr : graph_->impl_->declared.FindOptimizer(optimizer_);
+  if (entry == nullptr || index_ >= entry->optimizer.groups().size()) return {};
+  return entry->GroupNames(index_);
+}
+
+size_t OptimizerHandle::num_groups() const {
+  const OptimizerEntry* entry =
+      graph_ == nullptr ? nullptr : graph_->impl_->declared.FindOptimizer(name_);
+  return entry == nullptr ? 0 : entry->optimizer.groups().size();
+}
+
+double OptimizerHandle::lr() const { return group(0).lr(); }
+
+absl::Status OptimizerHandle::set_lr(double lr) {
+  HT_RETURN_IF_ERROR(group(0).set_lr(lr));
+  for (size_t i = 1; i < num_groups(); ++i) HT_RETURN_IF_ERROR(group(i).set_lr(lr));
+  return absl::OkStatus();
+}
+
+int64_t OptimizerHandle::applied_steps() const {
+  if (graph_ == nullptr) return 0;
+  return static_cast<int64_t>(graph_->impl_->state.Scalar(optim::AppliedStepsVariable(name_), 0));
+}
+
+double OptimizerHandle::grad_norm() const {
+  const OptimizerEntry* entry =
+      graph_ == nullptr ? nullptr : graph_->impl_->declared.FindOptimizer(name_);
+  if (entry == nullptr) return std::nan("");
+  const runtime::StateLock lock = graph_->impl_->declared.Lock();
+  graph_->impl_->under_way.Settle();
+  return static_cast<double>(entry->last.grad_norm);
+}
+
+bool OptimizerHandle::last_step_skipped() const {
+  const OptimizerEntry* entry =
+      graph_ == nullptr ? nullptr : graph_->impl_->declared.FindOptimizer(name_);
+  if (entry == nullptr) return false;
+  const runtime::StateLock lock = graph_->impl_->declared.Lock();
+  graph_->impl_->under_way.Settle();
+  return !entry->last.applied;
+}
+
+const std::string& ScalerHandle::name() const {
+  return graph_ != nullptr && name_.empty() ? graph_->impl_->declared.info().default_scaler : name_;
+}
+
+absl::Status ScalerHandle::Find(const char* what) const {
+  if (graph_ == nullptr) return FailedPrecondition(what, ": the handle belongs to no graph");
+  HT_RETURN_IF_ERROR(graph_->impl_->AddAutomaticScaler(graph_->config));
+  if (graph_->impl_->declared.FindScaler(name()) != nullptr) return absl::OkStatus();
+  return FailedPrecondition(what, ": graph @", graph_->name(),
+                            " has no grad scaler; expected set_grad_scaler");
+}
+
+absl::Status ScalerHandle::CheckMayChange(const char* what) const {
+  if (graph_ != nullptr) {
+    HT_RETURN_IF_ERROR(internal::CheckMayChange(graph_->impl_->declared.info(), what));
+  }
+  return Find(what);
+}
+
+double ScalerHandle::scale() const {
+  return graph_ == nullptr ? 1 : graph_->impl_->state.Scalar(name() + ".scale", 1);
+}
+
+absl::Status ScalerHandle::set_scale(double scale) {
+  if (!amp::IsLossScale(scale)) {
+    return InvalidArgument("set_scale: scale = ", scale, "; expected ", amp::kLossScaleRange);
+  }
+  HT_RETURN_IF_ERROR(CheckMayChange("set_scale"));
+  return graph_->impl_->state.SetScalar(name() + ".scale", scale);
+}
+
+int64_t ScalerHandle::Counter(const char* what) const {
+  if (graph_ == nullptr) return 0;
+  return static_cast<int64_t>(graph_->impl_->state.Scalar(Concat(name(), ".", what), 0));
+}
+
+int64_t ScalerHandle::growth_tracker() const { return Counter("growth_tracker"); }
+int64_t ScalerHandle::total_steps() const { return Counter("total_steps"); }
+int64_t ScalerHandle::skipped_count() const { return Counter("skipped_steps"); }
+int64_t ScalerHandle::consecutive_skips() const { return Counter("consecutive_skips"); }
+
+absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
+  HT_RETURN_IF_ERROR(Find("state_dict"));
+  const runtime::StateLock lock = graph_->impl_->declared.Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  amp::GradScaler scaler = graph_->impl_->declared.FindScaler(name())->scaler;
+  if (scaler.is_enabled()) {
+    std::map<std::string, Tensor> values = scaler.StateTensors(name());
+    for (auto& [variable, value] : values) {
+      const std::shared_ptr<runtime::VariableStorage> storage =
+          graph_->impl_->declared.store().Find(variable);
+      if (storage != nullptr && storage->materialised()) value = storage->value();
+    }
+    HT_RETURN_IF_ERROR(scaler.SetStateTensors(name(), values));
+  }
+  return scaler.state_dict();
+}
+
+absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
+  HT_RETURN_IF_ERROR(CheckMayChange("load_state_dict"));
+  const runtime::StateLock lock = graph_->impl_->declared.Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
+  HT_RETURN_IF_ERROR(entry->scaler.load_state_dict(state));
+  for (const auto& [variable, value] : entry->scaler.StateTensors(name())) {
+    if (const auto storage = graph_->impl_->declared.store().Find(variable)) {
+      HT_RETURN_IF_ERROR(storage->Assign(value));
+    }
+  }
+  // Growth factor and the like are attributes of compiled nodes.
+  graph_->impl_->KeepSteps(0);
+  return absl::OkStatus();
+}
+
+}  // namespace halftone::nn

@@ -1,0 +1,48 @@
+#include "halftone/graph/nn/scaler_watch.h"
+
+#include <algorithm>
+
+namespace halftone::nn {
+
+void NoteStuckScalers(Declaration& declared, const GraphState& state, GraphNotes& notes) {
+  const std::deque<OptimizerEntry>& optimizers = declared.optimizers();
+  constexpr int64_t kStuckSkips = 5;
+  const auto applied = [](const OptimizerEntry& o) { return o.last.applied; };
+  if (std::all_of(optimizers.begin(), optimizers.end(), applied)) return;
+  for (ScalerEntry& entry : declared.scalers()) {
+    if (entry.consecutive_skips == nullptr || entry.stuck_is_noted) continue;
+    const amp::GradScalerOptions& options = entry.scaler.options();
+    const int64_t skips = *entry.consecutive_skips->value().data<int64_t>();
+    const float scale = *entry.scale->value().data<float>();
+    const bool is_stuck = !options.dynamic || scale <= static_cast<float>(options.min_scale);
+    if (!is_stuck || skips == 0) {
+      entry.stuck_since = -1;
+    } else if (entry.stuck_since < 0 || skips < entry.stuck_since) {
+      entry.stuck_since = skips;
+    }
+    if (entry.stuck_since < 0 || skips < entry.stuck_since + kStuckSkips) continue;
+    entry.stuck_is_noted = true;
+    notes.Add(NoteKind::kStuckScaler,
+              Concat(entry.name, ": ", skips, " steps in a row were skipped, the last ",
+                     skips - entry.stuck_since, " at scale ", scale, ", which does not fall: ",
+                     options.dynamic ? Concat("min_scale = ", options.min_scale)
+                                     : std::string("dynamic = false"),
+                     "; gradients that are finite at a lower scale need a lower ",
+                     options.dynamic ? "min_scale" : "init_scale",
+                     "; first non-finite gradient: ", state.FirstNonFinite()));
+  }
+}
+
+absl::Status CheckSkips(const Declaration& declared, const GraphState& state) {
+  for (const ScalerEntry& entry : declared.scalers()) {
+    const int64_t limit = entry.scaler.options().max_consecutive_skips;
+    if (limit == 0 || entry.consecutive_skips == nullptr) continue;
+    const int64_t skips = *entry.consecutive_skips->value().data<int64_t>();
+    if (skips > limit) {
+      return amp::CheckConsecutiveSkips(entry.name, skips, limit, state.FirstNonFinite());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace halftone::nn
