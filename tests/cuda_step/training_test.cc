@@ -1,6 +1,7 @@
 // Training steps on CUDA against the same on the CPU.
 #include <sstream>
 
+#include "halftone/kernels/kernel.h"
 #include "halftone/tests/cuda_step/both_devices.h"
 
 namespace halftone::nn {
