@@ -126,4 +126,7 @@ double MinSubnormal(DType dtype) {
   }
 }
 
+// Subnormal numbers lie as far apart as those of the first binade above them.
+double Epsilon(DType dtype) { return MinSubnormal(dtype) / MinNormal(dtype); }
+
 }  // namespace halftone

@@ -39,6 +39,8 @@ DType Promote(DType a, DType b);
 double MaxFinite(DType dtype);
 double MinNormal(DType dtype);
 double MinSubnormal(DType dtype);
+// The distance from 1 to the next number of a float type. Requires: IsFloat(dtype).
+double Epsilon(DType dtype);
 
 uint16_t F32ToF16Bits(float x);
 float F16BitsToF32(uint16_t bits);

@@ -32,20 +32,6 @@ absl::StatusOr<Shape> NormalizedShape(const char* layer, const std::vector<int64
   return shape;
 }
 
-// The distance from 1 to the next number.
-double Epsilon(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-52;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    default:
-      return 0x1p-23;
-  }
-}
-
 }  // namespace
 
 BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)

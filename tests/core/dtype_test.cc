@@ -78,6 +78,10 @@ TEST(DTypeTest, Limits) {
   EXPECT_EQ(MinSubnormal(DType::kF32), static_cast<double>(FLT_TRUE_MIN));
   EXPECT_EQ(MinSubnormal(DType::kF16), 1.0 / 16777216);
   EXPECT_EQ(MinSubnormal(DType::kBF16), DBL_MIN * 0x1p889);  // 2^-133
+  EXPECT_EQ(Epsilon(DType::kF64), DBL_EPSILON);
+  EXPECT_EQ(Epsilon(DType::kF32), static_cast<double>(FLT_EPSILON));
+  EXPECT_EQ(Epsilon(DType::kF16), 1.0 / 1024);
+  EXPECT_EQ(Epsilon(DType::kBF16), 1.0 / 128);
 }
 
 }  // namespace

@@ -40,22 +40,6 @@ const std::map<std::string, OpClass>& Classes() {
   return *classes;
 }
 
-// One unit in the last place, relative to the value at the start of its binade.
-double Ulp(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-52;
-    case DType::kF32:
-      return 0x1p-23;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    default:
-      return 0;
-  }
-}
-
 }  // namespace
 
 OpClass OpClassOf(const std::string& op) {
@@ -65,7 +49,7 @@ OpClass OpClassOf(const std::string& op) {
 
 Tolerance ToleranceFor(OpClass op_class, DType dtype) {
   if (op_class == OpClass::kExact || !IsFloat(dtype)) return {};
-  const double wide = dtype == DType::kF64 ? 0x1p-52 : 0x1p-23;  // of the arithmetic
+  const double wide = Epsilon(Promote(dtype, DType::kF32));  // of the arithmetic
   Tolerance t;
   switch (op_class) {
     case OpClass::kExact:
@@ -84,7 +68,7 @@ Tolerance ToleranceFor(OpClass op_class, DType dtype) {
       break;
   }
   t.smallest = MinSubnormal(dtype);
-  if (IsLow(dtype)) t.relative += Ulp(dtype);
+  if (IsLow(dtype)) t.relative += Epsilon(dtype);  // a neighbour
   return t;
 }
 
