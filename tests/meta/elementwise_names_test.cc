@@ -113,19 +113,11 @@ TEST(ElementwiseNames, StandInTheTableAlone) {
     if (file.path == kTable) names = ReadNames(file.text);
   }
   ASSERT_GE(names.ops.size(), 37u);
-  std::set<std::string> still_named;
-  for (const SourceFile& file : tree) {
-    if (!IsProduct(file.path)) continue;
-    const std::vector<std::string> found = NamesIn(file, names);
-    if (Allowed().count(file.path) == 0) {
-      EXPECT_THAT(found, ::testing::IsEmpty()) << "the rows of " << kTable << " can say it";
-    } else if (!found.empty()) {
-      still_named.insert(file.path);
-    }
-  }
-  for (const auto& [path, reason] : Allowed()) {
-    EXPECT_EQ(still_named.count(path), 1u) << path << " names none any more: not allowed to";
-  }
+  EXPECT_THAT(CheckNames(tree, {.applies = IsProduct,
+                                .named_in = [&](const auto& file) { return NamesIn(file, names); },
+                                .allowed = Allowed()}),
+              ::testing::IsEmpty())
+      << "the rows of " << kTable << " can say it";
 }
 
 TEST(ElementwiseNames, SeesThemInCodeButNotInComments) {

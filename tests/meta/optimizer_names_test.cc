@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -23,13 +22,6 @@ using ::testing::IsEmpty;
 using Names = std::set<std::string>;
 
 constexpr char kDescriptions[] = "graph/ops/support/optimizers.def";
-
-// Files that name optimizers by right.
-const std::map<std::string, std::string>& Allowed() {
-  static const auto* const allowed =
-      new std::map<std::string, std::string>{{kDescriptions, "the descriptions"}};
-  return *allowed;
-}
 
 std::string Lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -98,20 +90,11 @@ TEST(OptimizerNames, AreInNoOtherProductFile) {
   const Names names = Described();
   ASSERT_THAT(names,
               ::testing::IsSupersetOf({"sgd", "sgd_update", "adam", "adam_update", "adamw"}));
-  std::vector<std::string> unneeded;
-  std::set<std::string> idle;
-  for (const auto& [path, why] : Allowed()) idle.insert(path);
-  for (const SourceFile& file : ReadTree(HALFTONE_SOURCE_DIR)) {
-    if (!IsProduct(file.path)) continue;
-    const std::vector<std::string> found = NamedIn(file, names);
-    if (Allowed().count(file.path) != 0) {
-      if (!found.empty()) idle.erase(file.path);
-      continue;
-    }
-    unneeded.insert(unneeded.end(), found.begin(), found.end());
-  }
-  EXPECT_THAT(unneeded, IsEmpty());
-  EXPECT_THAT(idle, IsEmpty()) << "allowed, and names none";
+  EXPECT_THAT(CheckNames(ReadTree(HALFTONE_SOURCE_DIR),
+                         {.applies = IsProduct,
+                          .named_in = [&](const auto& file) { return NamedIn(file, names); },
+                          .allowed = {{kDescriptions, "the descriptions"}}}),
+              IsEmpty());
 }
 
 TEST(OptimizerNames, OfRows) {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -21,15 +20,6 @@ using Names = std::set<std::string>;
 
 constexpr char kFunctions[] = "graph/nn/functions.def";
 constexpr char kModules[] = "graph/nn/modules.def";
-
-// Files that name some for another reason than that they exist.
-const std::map<std::string, std::string>& Allowed() {
-  static const auto* const allowed = new std::map<std::string, std::string>{
-      {"python_stub/bind_optimizers.cc", "\"constant\": how a schedule prints"},
-      {"python_stub/bind_values.cc", "operators and methods of Value: a @ b, x.detach()"},
-  };
-  return *allowed;
-}
 
 // Of the rows HT_FUNCTION(Value, softmax, ..), HT_TEMPLATE(F, Value, apply_where, ..) and
 // HT_MODULE(Linear, ..).
@@ -77,22 +67,15 @@ TEST(PythonNames, OfFunctionsAndModulesStandInTheirRowsAlone) {
   }
   ASSERT_THAT(names,
               ::testing::IsSupersetOf({"softmax", "conv2d", "apply_where", "Linear", "AvgPool2d"}));
-  std::vector<std::string> unneeded;
-  Names still_named;
-  for (const SourceFile& file : tree) {
-    if (!MakesTheModule(file.path)) continue;
-    const std::vector<std::string> found = NamedIn(file, names);
-    if (Allowed().count(file.path) == 0) {
-      unneeded.insert(unneeded.end(), found.begin(), found.end());
-    } else if (!found.empty()) {
-      still_named.insert(file.path);
-    }
-  }
-  EXPECT_THAT(unneeded, IsEmpty())
+  EXPECT_THAT(
+      CheckNames(tree, {.applies = MakesTheModule,
+                        .named_in = [&](const auto& file) { return NamedIn(file, names); },
+                        .allowed = {{"python_stub/bind_optimizers.cc",
+                                     "\"constant\": how a schedule prints"},
+                                    {"python_stub/bind_values.cc",
+                                     "operators and methods of Value: a @ b, x.detach()"}}}),
+      IsEmpty())
       << "the rows of " << kFunctions << " and " << kModules << " can say it";
-  for (const auto& [path, reason] : Allowed()) {
-    EXPECT_EQ(still_named.count(path), 1u) << path << " names none any more: not allowed to";
-  }
 }
 
 TEST(PythonNames, OfRows) {

@@ -300,4 +300,22 @@ std::vector<std::string> CheckLinks(const SourceFile& file,
   return bad;
 }
 
+std::vector<std::string> CheckNames(const std::vector<SourceFile>& files, const NamesRule& rule) {
+  std::vector<std::string> bad;
+  std::set<std::string> still_named;
+  for (const SourceFile& file : files) {
+    if (!rule.applies(file.path)) continue;
+    const std::vector<std::string> found = rule.named_in(file);
+    if (rule.allowed.count(file.path) == 0) {
+      bad.insert(bad.end(), found.begin(), found.end());
+    } else if (!found.empty()) {
+      still_named.insert(file.path);
+    }
+  }
+  for (const auto& [path, why] : rule.allowed) {
+    if (still_named.count(path) == 0) bad.push_back(path + ": is allowed names and has none");
+  }
+  return bad;
+}
+
 }  // namespace halftone::meta

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,17 @@ std::vector<std::string> CheckReadmes(const std::vector<SourceFile>& files);
 // asked with paths relative to the root.
 std::vector<std::string> CheckLinks(const SourceFile& file,
                                     const std::function<bool(const std::string&)>& exists);
+
+// Names that rows of a table have said once and for all.
+struct NamesRule {
+  std::function<bool(const std::string& path)> applies;
+  // "path:line: name" for each of them in the file.
+  std::function<std::vector<std::string>(const SourceFile& file)> named_in;
+  std::map<std::string, std::string> allowed;  // files that name some all the same, and why
+};
+
+// The names in files that are not allowed to have any, and the allowed files that have none.
+std::vector<std::string> CheckNames(const std::vector<SourceFile>& files, const NamesRule& rule);
 
 inline constexpr int kMaxLines = 600;
 inline constexpr int kMaxReadmeLines = 100;

@@ -229,5 +229,21 @@ TEST(CheckLinks, AcceptsWhatExistsAndWhatIsNoLinkOfTheTree) {
   EXPECT_THAT(Links("docs/b.cc", "[b](b.md)\n"), IsEmpty());
 }
 
+TEST(CheckNames, SeesNamesWhereNoneMayBeAndNoneWhereTheyMay) {
+  const std::vector<SourceFile> files = {
+      {"a.cc", "glu"}, {"b.cc", "glu"}, {"c.cc", ""}, {"tests/d.cc", "glu"}};
+  const NamesRule rule = {
+      .applies = [](const std::string& path) { return path.rfind("tests/", 0) != 0; },
+      .named_in =
+          [](const SourceFile& file) {
+            return file.text.empty() ? std::vector<std::string>{}
+                                     : std::vector<std::string>{file.path + ":1: " + file.text};
+          },
+      .allowed = {{"b.cc", "why"}, {"c.cc", "why"}, {"tests/d.cc", "why"}}};
+  EXPECT_THAT(CheckNames(files, rule),
+              ElementsAre("a.cc:1: glu", "c.cc: is allowed names and has none",
+                          "tests/d.cc: is allowed names and has none"));
+}
+
 }  // namespace
 }  // namespace halftone::meta
