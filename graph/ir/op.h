@@ -89,17 +89,17 @@ struct AmpRefinement {
 struct AmpTrait {
   AmpClass f16 = AmpClass::kDeny;
   AmpClass bf16 = AmpClass::kDeny;
-  std::string reason;  // one clause; shown by halftone_dump --amp
+  std::string reason = {};  // one clause; shown by halftone_dump --amp
   // Ports that stay f32 in a 16-bit node (gamma, statistics, tables).
-  std::vector<int> keep_f32_inputs;
-  std::vector<int> keep_f32_outputs;
+  std::vector<int> keep_f32_inputs = {};
+  std::vector<int> keep_f32_outputs = {};
   // Input ports that must share a dtype with each other (and with output 0): any f32 makes all f32.
   // Variadic: list port 0..n-1 by leaving the list empty and setting all_inputs_share.
-  std::vector<int> same_dtype_inputs;
+  std::vector<int> same_dtype_inputs = {};
   bool all_inputs_share = false;
   bool accumulates_in_f32 = false;  // computes inside in f32 whatever the storage
   bool cast_output_only = false;    // embedding: rows are cast, the table is not
-  std::function<std::optional<AmpRefinement>(const Node&, DType low)> refine;  // may be empty
+  std::function<std::optional<AmpRefinement>(const Node&, DType low)> refine = {};  // may be empty
 };
 
 // What a fuse pass may do with the op.

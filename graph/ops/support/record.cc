@@ -7,12 +7,7 @@ namespace halftone::ops {
 namespace {
 
 ir::AmpTrait TraitOf(ir::AmpClass f16, ir::AmpClass bf16, std::string reason, bool accumulates) {
-  ir::AmpTrait trait;
-  trait.f16 = f16;
-  trait.bf16 = bf16;
-  trait.reason = std::move(reason);
-  trait.accumulates_in_f32 = accumulates;
-  return trait;
+  return {.f16 = f16, .bf16 = bf16, .reason = std::move(reason), .accumulates_in_f32 = accumulates};
 }
 
 double AllBytes(const ir::Node& node) {
