@@ -87,6 +87,8 @@ struct KernelCandidate {
   KernelTier tier = KernelTier::kNative;
   // Main dtypes it serves; the cheap part of Supports, and what Target::HasKernel asks.
   ir::DTypeSet dtypes;
+  // It runs an f32 kernel on copies of 16-bit operands, see ir::Target::WhyWidened.
+  bool widens = false;
   // OK, or Unimplemented with the reason: "needs channels-last", "library gives only ref:any".
   std::function<absl::Status(const ir::Node&)> supports;
   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create;
@@ -95,6 +97,9 @@ struct KernelCandidate {
   // their outputs likewise, and the copies. Empty: one kernel a node.
   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const std::vector<const ir::Node*>&)>
       create_group;
+
+  // What `supports` says, after `dtypes` was asked.
+  absl::Status Accepts(const ir::Node& node) const;
 };
 
 // Thread-safe; candidates stay where they are.

@@ -15,14 +15,6 @@ DType MainDType(const ir::Node& node) {
   return node.num_inputs() > 0 ? node.input_type(0).dtype : node.output_type(0).dtype;
 }
 
-absl::Status CheckSupport(const KernelCandidate& candidate, const ir::Node& node) {
-  const DType dtype = MainDType(node);
-  if (!candidate.dtypes.Contains(dtype)) {
-    return Unimplemented("no ", Name(dtype), "; has ", candidate.dtypes.ToString());
-  }
-  return candidate.supports ? candidate.supports(node) : absl::OkStatus();
-}
-
 // "add(f32[2], f32[2])"
 std::string Describe(const ir::Node& node) {
   std::string text = node.Label() + " of (";
@@ -34,6 +26,14 @@ std::string Describe(const ir::Node& node) {
 }
 
 }  // namespace
+
+absl::Status KernelCandidate::Accepts(const ir::Node& node) const {
+  const DType dtype = MainDType(node);
+  if (!dtypes.Contains(dtype)) {
+    return Unimplemented("no ", Name(dtype), "; has ", dtypes.ToString());
+  }
+  return supports ? supports(node) : absl::OkStatus();
+}
 
 void KernelRegistry::Add(KernelCandidate candidate) {
   HT_CHECK(candidate.create != nullptr, "a kernel candidate needs create");
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Select(const ir::Node& n
                                                                std::string* log) const {
   std::string refusals;
   for (const KernelCandidate* candidate : Candidates(node.op().name, device)) {
-    absl::Status refusal = CheckSupport(*candidate, node);
+    absl::Status refusal = candidate->Accepts(node);
     if (refusal.ok()) {
       absl::StatusOr<std::unique_ptr<Kernel>> kernel = candidate->create(node);
       if (kernel.ok()) {
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::SelectGroup(
   for (const KernelCandidate* candidate : Candidates(nodes[0]->op().name, device)) {
     if (candidate->create_group == nullptr ||
         !std::all_of(nodes.begin(), nodes.end(),
-                     [&](const auto* node) { return CheckSupport(*candidate, *node).ok(); })) {
+                     [&](const auto* node) { return candidate->Accepts(*node).ok(); })) {
       continue;
     }
     HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create_group(nodes));
@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::CreateNamed(const ir::No
                                                                     const std::string& name) const {
   for (const KernelCandidate* candidate : All()) {
     if (candidate->op != node.op().name || candidate->name != name) continue;
-    HT_RETURN_IF_ERROR(CheckSupport(*candidate, node));
+    HT_RETURN_IF_ERROR(candidate->Accepts(node));
     HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, candidate->create(node));
     kernel->name_ = candidate->name;
     return kernel;

@@ -22,6 +22,33 @@ bool RegistryTarget::CanRun(const std::string& op) const {
   return !registry_.Candidates(op, device_).empty();
 }
 
+absl::Status RegistryTarget::Refusal(const KernelCandidate& candidate, const ir::Node& node) const {
+  if (candidate.tier == KernelTier::kLibrary && node.input_type(0).dtype == DType::kBF16 &&
+      !traits_.slow_bf16.empty()) {
+    return Unimplemented(traits_.slow_bf16);
+  }
+  HT_RETURN_IF_ERROR(candidate.Accepts(node));
+  return traits_.is_here ? candidate.create(node).status() : absl::OkStatus();
+}
+
+std::string RegistryTarget::WhyWidened(const ir::Node& node) const {
+  const std::vector<const KernelCandidate*> candidates =
+      registry_.Candidates(node.op().name, device_);
+  if (std::none_of(candidates.begin(), candidates.end(), [&node](const auto* candidate) {
+        return candidate->widens && candidate->Accepts(node).ok();
+      })) {
+    return "";
+  }
+  std::string why;
+  for (const KernelCandidate* candidate : candidates) {
+    const absl::Status refusal = Refusal(*candidate, node);
+    if (refusal.ok()) return candidate->widens ? why : "";
+    if (absl::IsResourceExhausted(refusal)) return "";  // the choice of kernels will fail likewise
+    if (why.empty()) why = Concat(candidate->name, ": ", Message(refusal));
+  }
+  return "";
+}
+
 bool RegistryTarget::JoinsUpdates(const std::string& op) const {
   const std::vector<const KernelCandidate*> candidates = registry_.Candidates(op, device_);
   return std::any_of(candidates.begin(), candidates.end(),

@@ -15,6 +15,10 @@ struct TargetTraits {
   bool channels_last = false;
   bool rounds_biases = false;
   bool keeps_low_weights = false;
+  // Why kernels of libraries are not to compute on bf16; empty: they are.
+  std::string slow_bf16 = {};
+  // Whether kernels can be created here; else what they say of a node before that has to do.
+  bool is_here = false;
 };
 
 // The registry must outlive the target.
@@ -31,9 +35,14 @@ class RegistryTarget : public ir::Target {
   bool PrefersChannelsLast() const override { return traits_.channels_last; }
   bool RoundsBiases() const override { return traits_.rounds_biases; }
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
+  // The refusal of the first candidate, where the one that a step gets widens.
+  std::string WhyWidened(const ir::Node& node) const override;
   bool JoinsUpdates(const std::string& op) const override;
 
  private:
+  // OK, or why `candidate` does not run `node` on this device.
+  absl::Status Refusal(const KernelCandidate& candidate, const ir::Node& node) const;
+
   const KernelRegistry& registry_;
   Device::Kind device_;
   std::string name_;

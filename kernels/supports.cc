@@ -1,5 +1,7 @@
 #include "halftone/kernels/supports.h"
 
+#include "halftone/graph/ops/support/record.h"
+
 namespace halftone::kernels {
 
 absl::Status PlainInputs(const ir::Node& node) {
@@ -34,6 +36,11 @@ absl::Status OneLayout(const ir::Node& node) {
     if (node.output_type(i).layout != layout) return Unimplemented("layouts differ");
   }
   return absl::OkStatus();
+}
+
+absl::Status NotWidened(const ir::Node& node) {
+  if (!IsLow(node.input_type(0).dtype) || !ops::IsWidened(node)) return absl::OkStatus();
+  return Unimplemented("the graph widens the operands");
 }
 
 }  // namespace halftone::kernels

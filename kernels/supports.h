@@ -19,4 +19,7 @@ absl::Status LayoutOfInput(const ir::Node& node);
 // All inputs and outputs have one layout.
 absl::Status OneLayout(const ir::Node& node);
 
+// The graph does not say that 16-bit operands are widened. For kernels that compute on them.
+absl::Status NotWidened(const ir::Node& node);
+
 }  // namespace halftone::kernels

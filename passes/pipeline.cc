@@ -10,6 +10,7 @@
 #include "halftone/passes/amp/trim_amp_islands.h"
 #include "halftone/passes/amp/update_scalers.h"
 #include "halftone/passes/amp/verify_amp_dtypes.h"
+#include "halftone/passes/amp/widen_operands.h"
 #include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/layout/assign_layouts.h"
@@ -64,6 +65,7 @@ constexpr struct {
     {"clean-up-casts", &MakeCleanUpCasts},
     {"round-biases", &MakeRoundBiases},
     {"assign-layouts", &MakeAssignLayouts},
+    {"widen-operands", &MakeWidenOperands},
     {"group-updates", &MakeGroupUpdates},
     {"keep-low-weights", &MakeKeepLowWeights},
 };
@@ -141,6 +143,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   // After everything that adds ops on activations, so that all get a layout together.
   manager.Add(MakeAssignLayouts());
   manager.AddGroup("tidy", Tidying());
+  // When operands have their dtypes and layouts, by which kernels accept or refuse them.
+  manager.Add(MakeWidenOperands());
   // When no node comes, goes or changes its place any more: it joins neighbours.
   manager.Add(MakeGroupUpdates());
   // Looks at who reads what last, and at what the launches of updates write in place.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "halftone/graph/ops/support/record.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/passes/amp/policy_match.h"
 #include "halftone/passes/amp/report.h"
@@ -119,7 +120,7 @@ void GraphNotes::AddNothingLow(const CompiledStep& step, DType low) {
 void GraphNotes::AddMemory(const CompiledStep& step, const Device& device) {
   const std::vector<runtime::Executable::Step> kernels = step.executable->steps();
   const auto widened = std::count_if(kernels.begin(), kernels.end(), [](const auto& kernel) {
-    return Begins(kernel.kernel->name(), "cpu:widened:");
+    return ops::IsWidened(*kernel.node);
   });
   const int64_t bytes = step.executable->plan().memory.arena_bytes;
   if (widened == 0 || bytes < kSmallArena || notes_.Has(NoteKind::kMoreMemory)) return;

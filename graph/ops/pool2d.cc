@@ -76,6 +76,7 @@ void Register_pool2d(ir::OpRegistry& registry) {
   avg.outputs = {{"y", "[N,C,OH,OW], dtype of x"}};
   avg.attrs.push_back(
       {"count_include_pad", ir::AttrType::kBool, true, "padding counts in the divisor"});
+  avg.attrs.push_back(WidenedAttr());
   avg.infer = InferAvgPool;
   avg.amp.f16 = avg.amp.bf16 = ir::AmpClass::kInfer;
   avg.amp.reason = "the average fits wherever the values do; the window sum is f32 inside";

@@ -66,6 +66,7 @@ void Register_pool2d_grad(ir::OpRegistry& registry) {
   avg.inputs = {{"dy", ir::kFloats, "[N,C,OH,OW]"}};
   avg.attrs.push_back(
       {"count_include_pad", ir::AttrType::kBool, true, "padding counts in the divisor"});
+  avg.attrs.push_back(WidenedAttr());
   avg.infer = InferAvgPoolGrad;
   avg.amp.f16 = avg.amp.bf16 = ir::AmpClass::kInfer;
   avg.amp.reason = "gradient of a window mean: sums in f32 inside";

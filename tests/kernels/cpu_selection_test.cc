@@ -1,8 +1,10 @@
 // Which kernel the nodes of the workloads get: never the reference, never a reference
 // implementation inside the library.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "halftone/core/cpu_features.h"
+#include <algorithm>
+
 #include "halftone/tests/kernels/cpu_check.h"
 #include "halftone/tests/support/run_kernel.h"
 
@@ -73,15 +75,36 @@ TEST(CpuSelection, WorkloadsRunOnFastKernels) {
   }
 }
 
-// The library's bf16 without fast instructions is slower than f32 between two conversions.
-TEST(CpuSelection, Bf16GoesToTheLibraryOnlyWhereThatIsFaster) {
-  const OpCase c = Case("matmul", "square", {Reals({64, 64}), Reals({64, 64})});
-  const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kBF16);
-  const auto kernel =
-      kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu);
-  ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
-  EXPECT_EQ((*kernel)->name(),
-            CpuFeatures::Get().fast_bf16 ? "cpu:onednn:matmul" : "cpu:widened:matmul");
+TEST(CpuSelection, WhatMayBeWidenedHasTheAttribute) {
+  int widening = 0;
+  for (const kernels::KernelCandidate* candidate : kernels::KernelRegistry::Global().All()) {
+    if (!candidate->widens) continue;
+    ++widening;
+    const std::vector<ir::AttrSpec>& attrs = ir::OpRegistry::Global().Find(candidate->op)->attrs;
+    EXPECT_TRUE(std::any_of(attrs.begin(), attrs.end(), [](const auto& attr) {
+      return attr.name == "widened";
+    })) << candidate->name;
+  }
+  EXPECT_GE(widening, 7);
+}
+
+// Whatever the processor is good at.
+TEST(CpuSelection, WidensWhereTheGraphSaysSo) {
+  const OpCase c = Case("matmul", "square", {Reals({64, 64}), Reals({64, 64})},
+                        {{"widened", std::string("the test wants it")}});
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype);
+    std::string log;
+    const auto kernel =
+        kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu, &log);
+    ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+    if (dtype == DType::kF32) {
+      EXPECT_EQ((*kernel)->name(), "cpu:onednn:matmul");
+      continue;
+    }
+    EXPECT_EQ((*kernel)->name(), "cpu:widened:matmul") << Name(dtype);
+    EXPECT_THAT(log, ::testing::HasSubstr("cpu:onednn:matmul: the graph widens the operands\n"));
+  }
 }
 
 // The library's f16, where it is taken, sums in f32: in f16, 2048 + 1 is 2048.

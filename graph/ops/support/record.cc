@@ -83,6 +83,16 @@ ir::AttrSpec DeterministicAttr() {
                   "run to run");
 }
 
+ir::AttrSpec WidenedAttr() {
+  return Optional("widened", std::string(),
+                  "set by widen-operands: why the device computes in f32 on copies of 16-bit "
+                  "operands; \"\": it takes them as they are");
+}
+
+bool IsWidened(const ir::Node& node) {
+  return node.attrs().Has("widened") && !node.attrs().GetString("widened").empty();
+}
+
 ir::AttrSpec OutAttr() {
   return Optional("out", std::string(),
                   "\"f32\" leaves 16-bit input in f32 (an absorbed cast); \"\": the usual dtype");

@@ -35,6 +35,10 @@ ir::AttrSpec Optional(std::string name, ir::AttrValue default_value, std::string
 // The attributes `tf32` and `deterministic` of ops that libraries do; apply-numerics sets them.
 ir::AttrSpec Tf32Attr();
 ir::AttrSpec DeterministicAttr();
+// The attribute `widened` of ops that libraries do in 16 bit or in f32; widen-operands sets it.
+ir::AttrSpec WidenedAttr();
+// Whether it is set on `node`.
+bool IsWidened(const ir::Node& node);
 // The attribute `out` of ops that may leave 16-bit input in f32.
 ir::AttrSpec OutAttr();
 

@@ -154,7 +154,8 @@ std::vector<ir::AttrSpec> ConvAttrs() {
           {"groups", ir::AttrType::kInt, int64_t{1},
            "independent blocks of channels; as many as channels: depthwise"},
           Tf32Attr(),
-          DeterministicAttr()};
+          DeterministicAttr(),
+          WidenedAttr()};
 }
 
 std::vector<ir::AttrSpec> PoolAttrs() {

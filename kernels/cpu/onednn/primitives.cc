@@ -10,6 +10,7 @@
 #include "halftone/core/align.h"
 #include "halftone/core/alloc_counter.h"
 #include "halftone/core/cpu_features.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels::onednn {
 dnnl::engine& Engine() {
@@ -65,12 +66,14 @@ dnnl::memory::desc AnyDesc(DType dtype, const dnnl::memory::dims& dims) {
   return dnnl::memory::desc(dims, TypeOf(dtype), dnnl::memory::format_tag::any);
 }
 
-absl::Status CheckDType(const ir::Node& node, DType dtype) {
-  if (dtype == DType::kBF16 && !CpuFeatures::Get().fast_bf16) {
-    return Unimplemented(node.Label(), ": the CPU multiplies bf16 no faster than f32");
+absl::Status CheckOperands(const ir::Node& node) {
+  const DType dtype = node.input_type(0).dtype;
+  HT_RETURN_IF_ERROR(NotWidened(node));
+  if (dtype == DType::kBF16 && !node.attrs().Has("widened") && !CpuFeatures::Get().fast_bf16) {
+    return Unimplemented("the CPU multiplies bf16 no faster than f32");
   }
   for (const ir::Value& v : node.inputs()) {
-    if (v.type().num_elements() == 0) return Unimplemented(node.Label(), ": empty operand");
+    if (v.type().num_elements() == 0) return Unimplemented("empty operand");
   }
   return absl::OkStatus();
 }
@@ -285,7 +288,7 @@ void AddCandidate(KernelRegistry& r, const std::string& op,
   candidate.tier = KernelTier::kLibrary;
   candidate.dtypes = dtypes;
   candidate.supports = [supports = std::move(supports)](const ir::Node& node) -> absl::Status {
-    HT_RETURN_IF_ERROR(CheckDType(node, node.input_type(0).dtype));
+    HT_RETURN_IF_ERROR(CheckOperands(node));
     return supports ? supports(node) : absl::OkStatus();
   };
   candidate.create = [create = std::move(create)](const ir::Node& node) {

@@ -26,10 +26,9 @@ dnnl::memory::desc PlainDesc(DType dtype, const dnnl::memory::dims& dims);
 dnnl::memory::desc AnyDesc(DType dtype, const dnnl::memory::dims& dims);
 dnnl::memory::dims DimsOf(const Shape& shape);
 
-// The bf16 kernels of oneDNN pay only where the CPU has fast instructions for them; elsewhere f32
-// with conversions around it is faster (measured: 2 to 3 times without AVX512-BF16, 1.5 times where
-// that is slow), so such a CPU takes the widened candidate.
-absl::Status CheckDType(const ir::Node& node, DType dtype);
+// Refuses nodes with an empty operand, those whose 16-bit operands the graph says are widened, and,
+// of ops without such a choice, bf16 where the CPU has no fast instructions for it.
+absl::Status CheckOperands(const ir::Node& node);
 
 // Whether an implementation of that name is the library's reference code, which is orders of
 // magnitude slower than the others and chosen without a word.
@@ -81,7 +80,7 @@ absl::Status AddPrimitive(SequenceBuilder& sequence, const typename Primitive::p
 absl::StatusOr<std::unique_ptr<Kernel>> Guarded(
     const std::function<absl::StatusOr<std::unique_ptr<Kernel>>()>& make);
 
-// Registers "cpu:onednn:<op>" for `dtypes`. `supports` may be null; dtype is checked on input 0.
+// Registers "cpu:onednn:<op>" for `dtypes`. `supports` may be null; CheckOperands comes first.
 void AddCandidate(KernelRegistry& r, const std::string& op,
                   std::function<absl::Status(const ir::Node&)> supports,
                   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create,

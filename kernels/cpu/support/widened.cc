@@ -1,5 +1,8 @@
 #include "halftone/kernels/cpu/support/widened.h"
 
+#include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "halftone/core/align.h"
@@ -78,20 +81,43 @@ class WidenedKernel : public Kernel {
   std::vector<void*> wide_outputs_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> CreateWidened(const KernelRegistry& r,
-                                                      const std::string& op, const ir::Node& node) {
+// Calls take(node over f32, name) for each f32 kernel that accepts it, until one is OK.
+using Take = std::function<absl::Status(const ir::Node& wide, const std::string& name)>;
+
+absl::Status FindF32Kernel(const KernelRegistry& r, const std::string& op, const ir::Node& node,
+                           const Take& take) {
   ir::Graph graph("widened");
   HT_ASSIGN_OR_RETURN(const ir::Node* wide, WidenNode(node, graph));
   std::string refusals;
   for (const KernelCandidate* candidate : r.Candidates(op, Device::Kind::kCpu)) {
     if (candidate->tier == KernelTier::kReference || !candidate->dtypes.Contains(DType::kF32))
       continue;
-    auto kernel = r.CreateNamed(*wide, candidate->name);
-    if (kernel.ok())
-      return std::unique_ptr<Kernel>(new WidenedKernel(node, std::move(kernel).value()));
-    refusals += " " + Message(kernel.status());
+    absl::Status refusal = candidate->Accepts(*wide);
+    if (refusal.ok()) refusal = take(*wide, candidate->name);
+    if (refusal.ok() || absl::IsResourceExhausted(refusal)) return refusal;
+    refusals += " " + Message(refusal);
   }
   return Unimplemented("no f32 kernel to widen to:", refusals);
+}
+
+absl::Status CheckWidening(const KernelRegistry& r, const std::string& op, const ir::Node& node) {
+  if (std::none_of(node.inputs().begin(), node.inputs().end(),
+                   [](const ir::Value& v) { return IsLow(v.dtype()); })) {
+    return Unimplemented("no 16-bit operand");
+  }
+  return FindF32Kernel(r, op, node, [](const auto&, const auto&) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> CreateWidened(const KernelRegistry& r,
+                                                      const std::string& op, const ir::Node& node) {
+  std::unique_ptr<Kernel> widened;
+  HT_RETURN_IF_ERROR(FindF32Kernel(
+      r, op, node, [&](const ir::Node& wide, const std::string& name) -> absl::Status {
+        HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, r.CreateNamed(wide, name));
+        widened = std::make_unique<WidenedKernel>(node, std::move(kernel));
+        return absl::OkStatus();
+      }));
+  return widened;
 }
 
 }  // namespace
@@ -102,12 +128,8 @@ void AddWidened(KernelRegistry& r, const std::string& op) {
   candidate.op = op;
   candidate.tier = KernelTier::kFallback;
   candidate.dtypes = {DType::kF16, DType::kBF16};
-  candidate.supports = [](const ir::Node& node) -> absl::Status {
-    for (const ir::Value& v : node.inputs()) {
-      if (IsLow(v.dtype())) return absl::OkStatus();
-    }
-    return Unimplemented("no 16-bit operand");
-  };
+  candidate.widens = true;
+  candidate.supports = [&r, op](const ir::Node& node) { return CheckWidening(r, op, node); };
   candidate.create = [&r, op](const ir::Node& node) { return CreateWidened(r, op, node); };
   r.Add(std::move(candidate));
 }

@@ -1,6 +1,7 @@
 // 16-bit storage, f32 arithmetic, one rounding: any op with an f32 kernel also serves f16 and bf16,
 // by widening its low operands into the workspace, running the f32 kernel there, and rounding the
-// low results once.
+// low results once. The graph says where (attribute `widened`): there the library's own kernels
+// refuse.
 #pragma once
 
 #include <string>
