@@ -31,6 +31,13 @@ inline Value conv2d(const Value& x, const Value& weight, const Conv2dOptions& op
   return conv2d(x, weight, std::nullopt, options, loc);
 }
 
+// Without a mask.
+inline Value scaled_dot_product_attention(const Value& query, const Value& key, const Value& value,
+                                          const AttentionOptions& options,
+                                          Loc loc = Loc::current()) {
+  return scaled_dot_product_attention(query, key, value, std::nullopt, options, loc);
+}
+
 template <typename F>
 Value apply_where(const Value& condition, const Value& x, const F& f, Located otherwise,
                   double safe_input, Loc loc) {

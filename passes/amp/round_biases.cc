@@ -18,6 +18,8 @@ class RoundBiases : public Pass {
     int64_t rounded = 0;
     for (ir::Node* node : Snapshot(graph)) {
       const ir::AmpTrait& amp = node->op().amp;
+      // Biases are what contractions add; the mask of an attention keeps its range.
+      if (node->op().fusion != ir::FusionClass::kContraction) continue;
       if (amp.f16 != ir::AmpClass::kAllow || amp.keep_f32_inputs.empty()) continue;
       const DType low = node->input_type(0).dtype;
       if (!IsLow(low)) continue;

@@ -106,12 +106,29 @@ void AddRest(std::vector<OpCase>& cases) {
   cases.push_back(Case("cast", "long", {Reals({50001})}, {{"to", DType::kBF16}}));
 }
 
+void AddAttention(std::vector<OpCase>& cases) {
+  const auto add = [&](const char* variant, int64_t heads, int64_t key_heads, int64_t positions,
+                       ir::Attributes attrs) {
+    attrs.Set("scale", 0.25);
+    const Shape q{heads, positions, 16}, kv{key_heads, positions + 9, 16};
+    std::vector<OpInput> inputs = {Reals(q, -2, 2), Reals(kv, -2, 2), Reals(kv, -2, 2)};
+    cases.push_back(Case("scaled_dot_product_attention", variant, inputs, attrs));
+    inputs.push_back(Reals(q));
+    inputs.push_back(Pinned(Reals({heads, positions}, 5, 7)));
+    inputs.push_back(Reals(q));
+    cases.push_back(Case("scaled_dot_product_attention_grad", variant, inputs, attrs));
+  };
+  add("one_head", 1, 1, 700, {{"is_causal", true}});
+  add("groups", 6, 2, 300, {{"dropout_p", 0.2}, {"seed", int64_t{9}}});
+}
+
 std::vector<OpCase> LargeCases() {
   std::vector<OpCase> cases;
   AddReductions(cases);
   AddCopies(cases);
   AddNorms(cases);
   AddRest(cases);
+  AddAttention(cases);
   return cases;
 }
 

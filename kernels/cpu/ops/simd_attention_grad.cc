@@ -1,0 +1,261 @@
+// scaled_dot_product_attention_grad. Source: Dao: "FlashAttention-2",
+// https://arxiv.org/abs/2307.08691, algorithm 2.
+//
+// A thread takes the keys of a head, or a chunk of them where heads are few, through all queries that
+// meet them, a tile of queries after the other: the gradients of its keys and values stay with it,
+// and that of a tile of queries is ready at the end of the keys. Chunks leave shares of the latter,
+// which are added in order; how many there are depends on the shape alone.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_attention_grad.cc"
+#include "halftone/kernels/cpu/simd/targets.h"
+// Highway reads the macro that the line above defines.
+#include <hwy/foreach_target.h>
+// The rest is included once per target.
+#include <algorithm>
+#include <limits>
+
+#include "halftone/core/threads.h"
+#include "halftone/kernels/cpu/ops/attention_steps.h"
+#include "halftone/kernels/cpu/simd/attention-inl.h"
+#include "halftone/kernels/cpu/support/attention_shape.h"
+#include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace halftone::kernels {
+namespace HWY_NAMESPACE {
+
+template <typename T>
+void StoreScaled(const float* x, int64_t stride, int64_t rows, int64_t n, float scale,
+                 void* y_data) {
+  T* y = static_cast<T*>(y_data);
+  const F32Vec factor = hn::Set(F32Tag(), scale);
+  for (int64_t r = 0; r < rows; ++r, x += stride, y += n) {
+    MapVec(x, y, n, [factor](F32Vec v) { return hn::Mul(v, factor); });
+  }
+}
+
+// sum(dy y) of each of `rows` rows; in f64 where a row is long.
+template <typename T>
+void Deltas(const T* dy, const T* y, int64_t rows, int64_t n, float* deltas) {
+  for (int64_t r = 0; r < rows; ++r, dy += n, y += n) {
+    const F32Tag d;
+    double total = 0;
+    F32Vec sum = hn::Zero(d);
+    ForBlocks(
+        n, [&](auto load, size_t) { sum = hn::MulAdd(load(dy), load(y), sum); },
+        [&] {
+          total += SumOf(sum);
+          sum = hn::Zero(d);
+        });
+    deltas[r] = static_cast<float>(total);
+  }
+}
+
+template <typename T>
+void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
+                         const AttentionGradTile& tile, float* work) {
+  const int64_t columns = run.columns, v_columns = run.v_columns;
+  const int64_t whole = WholeLanes(columns), v_whole = WholeLanes(v_columns);
+  const AttentionGradPlan at(run, whole, v_whole);
+  float *const weights = work + at.weights, *const dscores = work + at.dscores;
+  float *const lse = work + at.lse, *const delta = work + at.delta;
+  float* const keeps = work + at.keeps;
+  const int64_t queries = tile.queries;
+  ScoreTile t{tile.query, queries, WholeLanes(queries), 0, 0};
+
+  const T* const q_data = static_cast<const T*>(head.q) + tile.query * columns;
+  const T* const dy_data = static_cast<const T*>(tile.dy) + tile.query * v_columns;
+  const T* const y_data = static_cast<const T*>(tile.y) + tile.query * v_columns;
+  PackTransposed(q_data, queries, columns, t.width, run.scale, work + at.packed_q);
+  PackTransposed(dy_data, queries, v_columns, t.width, 1.0f, work + at.packed_dy);
+  const FloatRows q = RowsOf(q_data, queries, columns, true, work + at.q);
+  const FloatRows dy = RowsOf(dy_data, queries, v_columns, true, work + at.dy);
+  // Without a key to see, and behind the queries, weights are exp(score - inf) = 0.
+  std::fill_n(lse, t.width, std::numeric_limits<float>::infinity());
+  std::fill_n(delta, t.width, 0.0f);
+  for (int64_t i = 0; i < queries; ++i) {
+    const float value = tile.lse[tile.query + i];
+    if (value != kMinusInf) lse[i] = value;
+  }
+  Deltas(dy_data, y_data, queries, v_columns, delta);
+
+  float* const dq = work + at.dq;
+  std::fill_n(dq, queries * whole, 0.0f);
+  const int64_t key_end = run.causal ? std::min(tile.key_end, tile.query + queries) : tile.key_end;
+  for (t.key = tile.key; t.key < key_end; t.key += kKeyTile) {
+    t.keys = std::min(kKeyTile, key_end - t.key);
+    const T* const k = static_cast<const T*>(head.k) + t.key * columns;
+    const T* const v = static_cast<const T*>(head.v) + t.key * v_columns;
+    const FloatRows keys = RowsOf(k, t.keys, columns, true, work + at.keys);
+    const FloatRows values = RowsOf(v, t.keys, v_columns, false, work + at.values);
+    Scores(run, head, t, keys, work + at.packed_q, weights);
+    Multiply({t.keys, t.width, v_columns, values.data, values.stride, 1, work + at.packed_dy,
+              t.width, dscores, t.width});
+    const float* dropped = weights;
+    if (run.threshold > 0) {
+      Keeps(run, head, t, keeps);
+      MapVec2(dscores, keeps, dscores, t.keys * t.width,
+              [](F32Vec a, F32Vec b) { return hn::Mul(a, b); });
+    }
+    for (int64_t j = 0; j < t.keys; ++j) {
+      float *const weight = weights + j * t.width, *const ds = dscores + j * t.width;
+      constexpr int64_t kStep = kLanes;
+      for (int64_t i = 0; i < t.width; i += kStep) {
+        const F32Vec w = ExpOfScore(hn::Sub(LoadVec(weight + i), LoadVec(lse + i)));
+        StoreVec(w, weight + i);
+        StoreVec(hn::Mul(w, hn::Sub(LoadVec(ds + i), LoadVec(delta + i))), ds + i);
+      }
+    }
+    if (run.threshold > 0) {
+      MapVec2(weights, keeps, work + at.dropped, t.keys * t.width,
+              [](F32Vec a, F32Vec b) { return hn::Mul(a, b); });
+      dropped = work + at.dropped;
+    }
+    const int64_t first = t.key - tile.key;
+    AddProduct({t.keys, v_whole, queries, dropped, t.width, 1, dy.data, dy.stride,
+                tile.dv + first * v_whole, v_whole});
+    AddProduct({t.keys, whole, queries, dscores, t.width, 1, q.data, q.stride,
+                tile.dk + first * whole, whole});
+    AddProduct({queries, whole, t.keys, dscores, 1, t.width, keys.data, keys.stride, dq, whole});
+  }
+  if (tile.dq != nullptr) {
+    StoreScaled<T>(dq, whole, queries, columns, run.scale,
+                   static_cast<T*>(tile.dq) + tile.query * columns);
+  } else {
+    StoreScaled<float>(dq, whole, queries, columns, 1.0f, tile.dq_part + tile.query * columns);
+  }
+}
+
+template <typename T>
+AttentionGradFns GradFnsOf() {
+  return {AttentionGradOfTile<T>, StoreScaled<T>, kLanes};
+}
+
+AttentionGradFns FindAttentionGrad(DType dtype) {
+  return dtype == DType::kF32   ? GradFnsOf<float>()
+         : dtype == DType::kF16 ? GradFnsOf<F16>()
+                                : GradFnsOf<BF16>();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace halftone::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace halftone::kernels {
+namespace {
+
+HWY_EXPORT(FindAttentionGrad);
+
+class AttentionGradKernel : public Kernel {
+ public:
+  explicit AttentionGradKernel(const ir::Node& node)
+      : shape_(node, kMask),
+        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))),
+        fns_(HWY_DYNAMIC_DISPATCH(FindAttentionGrad)(node.output_type().dtype)) {
+    // Tasks from which there is one for every thread of a usual machine, and no chunk of few keys.
+    constexpr int64_t kEnoughTasks = 16, kFewestKeys = 4 * kKeyTile;
+    const AttentionRun& r = shape_.run();
+    whole_ = Whole(r.columns);
+    v_whole_ = Whole(r.v_columns);
+    const int64_t heads = std::max<int64_t>(1, shape_.key_heads());
+    chunks_ = std::max<int64_t>(1, std::min(kEnoughTasks / heads, r.keys / kFewestKeys));
+    const int64_t tiles = (r.keys + kKeyTile - 1) / kKeyTile;
+    chunk_keys_ = (tiles + chunks_ - 1) / chunks_ * kKeyTile;
+    tasks_ = shape_.key_heads() * chunks_;
+    slots_ = shape_.Slots(tasks_);
+    plan_floats_ = AttentionGradPlan(r, whole_, v_whole_).size();
+    slot_floats_ = plan_floats_ + chunk_keys_ * (whole_ + v_whole_);
+    part_floats_ = chunks_ > 1 ? shape_.query_elements() : 0;
+    workspace_bytes_ =
+        static_cast<size_t>(slots_ * slot_floats_ + chunks_ * part_floats_) * sizeof(float);
+  }
+
+  void Run(const KernelArgs& args) override {
+    AttentionRun run = shape_.run();
+    run.run = args.state->run_count;
+    auto* const work = static_cast<float*>(args.workspace);
+    float* const parts = work + slots_ * slot_floats_;
+    shape_.Deal(tasks_, slots_, [&](int64_t task, int64_t slot) {
+      RunTask(run, args, task / chunks_, task % chunks_, work + slot * slot_floats_, parts);
+    });
+    if (chunks_ > 1) AddParts(run, args, parts);
+  }
+
+ private:
+  enum { kY = 3, kLse = 4, kDy = 5, kMask = 6 };
+
+  int64_t Whole(int64_t n) const { return (n + fns_.lanes - 1) / fns_.lanes * fns_.lanes; }
+
+  static char* At(void* data, int64_t bytes) { return static_cast<char*>(data) + bytes; }
+  static const char* At(const void* data, int64_t bytes) {
+    return static_cast<const char*>(data) + bytes;
+  }
+
+  // One chunk of the keys of a head of key and value.
+  void RunTask(const AttentionRun& run, const KernelArgs& args, int64_t key_head, int64_t chunk,
+               float* work, float* parts) const {
+    const int64_t key = chunk * chunk_keys_, key_end = std::min(run.keys, key + chunk_keys_);
+    const int64_t keys = std::max<int64_t>(0, key_end - key);
+    float* const dk = work + plan_floats_;
+    float* const dv = dk + chunk_keys_ * whole_;
+    std::fill_n(dk, keys * whole_, 0.0f);
+    std::fill_n(dv, keys * v_whole_, 0.0f);
+    const void* const mask = shape_.has_mask() ? args.inputs[kMask] : nullptr;
+    for (int64_t member = 0; member < shape_.group(); ++member) {
+      const int64_t number = key_head * shape_.group() + member;
+      const int64_t row = number * run.length;
+      AttentionGradTile tile{};
+      tile.key = key;
+      tile.key_end = key_end;
+      tile.y = At(args.inputs[kY], row * run.v_columns * size_);
+      tile.dy = At(args.inputs[kDy], row * run.v_columns * size_);
+      tile.lse = static_cast<const float*>(args.inputs[kLse]) + row;
+      tile.dk = dk;
+      tile.dv = dv;
+      if (chunks_ > 1) {
+        tile.dq_part = parts + chunk * part_floats_ + row * run.columns;
+      } else {
+        tile.dq = At(args.outputs[0], row * run.columns * size_);
+      }
+      const AttentionHead head =
+          shape_.Head(number, args.inputs[0], args.inputs[1], args.inputs[2], mask);
+      for (tile.query = 0; tile.query < run.length; tile.query += kQueryTile) {
+        tile.queries = std::min(kQueryTile, run.length - tile.query);
+        fns_.tile(run, head, tile, work);
+      }
+    }
+    const int64_t first = key_head * run.keys + key;
+    fns_.store(dk, whole_, keys, run.columns, run.scale,
+               At(args.outputs[1], first * run.columns * size_));
+    fns_.store(dv, v_whole_, keys, run.v_columns, 1.0f,
+               At(args.outputs[2], first * run.v_columns * size_));
+  }
+
+  void AddParts(const AttentionRun& run, const KernelArgs& args, float* parts) const {
+    ParallelFor(0, part_floats_, kElementwiseGrain, [&](int64_t first, int64_t last) {
+      for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
+        const float* const part = parts + chunk * part_floats_;
+        for (int64_t i = first; i < last; ++i) parts[i] += part[i];
+      }
+      fns_.store(parts + first, last - first, 1, last - first, run.scale,
+                 At(args.outputs[0], first * size_));
+    });
+  }
+
+  AttentionShape shape_;
+  int64_t size_;
+  AttentionGradFns fns_;
+  int64_t whole_, v_whole_, chunks_, chunk_keys_, tasks_, slots_;
+  int64_t plan_floats_, slot_floats_, part_floats_;
+};
+
+}  // namespace
+
+void Register_cpu_simd_attention_grad(KernelRegistry& r) {
+  AddSimdCandidate<AttentionGradKernel>(r, "scaled_dot_product_attention_grad", PlainInputs);
+}
+
+}  // namespace halftone::kernels
+#endif

@@ -1,0 +1,54 @@
+// scaled_dot_product_attention and its gradient on the device.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "halftone/core/dtype.h"
+#include "halftone/kernels/device_run_state.h"
+
+namespace halftone::cuda {
+
+// An axis before the last two of query.
+struct AttentionAxis {
+  int64_t extent, mask_stride;
+};
+inline constexpr int kMaxAttentionAxes = 6;
+
+struct AttentionParams {
+  DType dtype;
+  int64_t heads, group;        // of query; those that meet one head of key and value
+  int64_t length, keys;        // rows of a head
+  int64_t columns, v_columns;  // of query and key; of value
+  double scale;
+  bool causal;
+  // Strides in elements, 0 where the mask repeats; axes outermost first.
+  bool has_mask, bool_mask;
+  int64_t mask_row, mask_column;
+  int32_t axes;
+  AttentionAxis axis[kMaxAttentionAxes];
+  // Dropout keeps where the upper 24 bits of the word are at least the threshold; 0: no dropout.
+  uint64_t seed;
+  int32_t threshold;
+  double keep;  // 1 / (1 - p); a float's value unless f64
+};
+
+// Row-major arrays of the op's shapes; lse and a mask of numbers are f32 (f64 for f64).
+struct AttentionArrays {
+  const void *q, *k, *v, *mask;
+  void *y, *lse;
+};
+struct AttentionGradArrays {
+  const void *q, *k, *v, *y, *lse, *dy, *mask;
+  void *dq, *dk, *dv;
+  void* delta;  // [heads, length] as lse, to work with
+};
+
+// The run count comes from the state. Does nothing for an empty output.
+cudaError_t LaunchAttention(const AttentionParams& params, const AttentionArrays& arrays,
+                            const kernels::DeviceRunState* state, cudaStream_t stream);
+cudaError_t LaunchAttentionGrad(const AttentionParams& params, const AttentionGradArrays& arrays,
+                                const kernels::DeviceRunState* state, cudaStream_t stream);
+
+}  // namespace halftone::cuda

@@ -1,0 +1,205 @@
+// scaled_dot_product_attention_grad. Source: Dao: "FlashAttention-2",
+// https://arxiv.org/abs/2307.08691, algorithm 2; the loop over queries and that over keys are
+// launches of their own, so that no sum is shared.
+//
+// Algorithm: (1) a warp a row: delta = sum(dy y). (2) A block of 128 threads makes 16 rows of dkey
+// and dvalue, 128 columns of either, a thread one column; it goes through the queries of all heads
+// that meet them, by 32. (3) A block makes 16 rows of dquery likewise, through the keys. Weights are
+// made again from the scores and the log-sum-exp, scores as in attention.cu.
+// Shared bytes: 10,560 for f32. Expected bound: arithmetic without matrix units.
+#include "halftone/kernels/cuda/ops/attention.cuh"
+
+namespace halftone::cuda {
+namespace {
+
+using namespace attention;  // NOLINT: device code of this family
+
+constexpr int kDeltaRows = 4;
+
+template <typename T>
+__global__ void __launch_bounds__(kWarp* kDeltaRows)
+    DeltaKernel(int64_t rows, int64_t columns, const T* y, const T* dy, Compute<T>* delta) {
+  const int64_t row = int64_t{blockIdx.x} * kDeltaRows + threadIdx.y;
+  if (row >= rows) return;  // all lanes of a warp alike
+  double sum = 0;
+  for (int64_t c = threadIdx.x; c < columns; c += kWarp) {
+    sum += static_cast<double>(Widen(dy[row * columns + c])) *
+           static_cast<double>(Widen(y[row * columns + c]));
+  }
+  sum = WarpReduce(sum, Add());
+  if (threadIdx.x == 0) delta[row] = static_cast<Compute<T>>(sum);
+}
+
+// The weight of (query, key) and the gradient of its score.
+template <typename V>
+struct WeightGradient {
+  V dropped, dscore;
+};
+template <typename V>
+__device__ WeightGradient<V> GradientOf(const Head<V>& head, const V* lse, const V* delta, V dot,
+                                        V dweight, int64_t query, int64_t key) {
+  const V score = head.Score(dot, query, key);
+  // Beyond the ends, and where a row sees no key (lse is -inf).
+  if (score == -INFINITY) return {0, 0};
+  const V weight = Exp(score - lse[query]), keep = head.Keep(query, key);
+  return {weight * keep, weight * (keep * dweight - delta[query])};
+}
+
+// Units: tiles of keys of each head of key, times chunks of columns.
+template <typename T>
+__global__ void __launch_bounds__(kThreads, 1)
+    KeyGradKernel(AttentionParams p, AttentionGradArrays arrays, int64_t units, int64_t chunks,
+                  const kernels::DeviceRunState* state) {
+  using V = Compute<T>;
+  HT_SHARED(Slices<V>, part, [1]);
+  HT_SHARED(V, weights, [kRows][kColumns + 1]);
+  HT_SHARED(V, dscores, [kRows][kColumns + 1]);
+  const int64_t tiles = Parts(p.keys, kRows);
+  const int row_of_thread = RowOfThread();
+  for (int64_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
+    const int64_t chunk = unit % chunks, key_head = unit / chunks / tiles;
+    const int64_t first = unit / chunks % tiles * kRows, key = first + row_of_thread;
+    const int64_t column = chunk * kChunk + static_cast<int>(threadIdx.x);
+    const T* const k = static_cast<const T*>(arrays.k) + (key_head * p.keys + first) * p.columns;
+    const T* const v = static_cast<const T*>(arrays.v) + (key_head * p.keys + first) * p.v_columns;
+    V dk[kRows] = {}, dv[kRows] = {};
+    for (int64_t number = key_head * p.group; number < (key_head + 1) * p.group; ++number) {
+      const Head<V> head(p, arrays.mask, number, state->run_count);
+      const int64_t row = number * p.length;
+      const T* const q = static_cast<const T*>(arrays.q) + row * p.columns;
+      const T* const dy = static_cast<const T*>(arrays.dy) + row * p.v_columns;
+      const V* const lse = static_cast<const V*>(arrays.lse) + row;
+      const V* const delta = static_cast<const V*>(arrays.delta) + row;
+      // The first tile of queries that sees one of these keys.
+      const int64_t from = p.causal ? first / kColumns * kColumns : 0;
+      for (int64_t query = from; query < p.length; query += kColumns) {
+        V dots[kOwn], dweights[kOwn];
+        TileDots(k, p.keys - first, q + query * p.columns, p.length - query, p.columns, part, dots);
+        TileDots(v, p.keys - first, dy + query * p.v_columns, p.length - query, p.v_columns, part,
+                 dweights);
+#pragma unroll
+        for (int own = 0; own < kOwn; ++own) {
+          const int at = ColumnOfThread(own);
+          const auto g = GradientOf(head, lse, delta, dots[own], dweights[own], query + at, key);
+          weights[row_of_thread][at] = g.dropped;
+          dscores[row_of_thread][at] = g.dscore;
+        }
+        __syncthreads();
+        const int64_t count = p.length - query < kColumns ? p.length - query : kColumns;
+        for (int64_t i = 0; i < count; ++i) {
+          const V of_q = column < p.columns ? Widen(q[(query + i) * p.columns + column]) : V{0};
+          const V of_dy =
+              column < p.v_columns ? Widen(dy[(query + i) * p.v_columns + column]) : V{0};
+#pragma unroll
+          for (int r = 0; r < kRows; ++r) {
+            dk[r] += dscores[r][i] * of_q;
+            dv[r] += weights[r][i] * of_dy;
+          }
+        }
+        __syncthreads();
+      }
+    }
+    T* const dk_data = static_cast<T*>(arrays.dk) + (key_head * p.keys + first) * p.columns;
+    T* const dv_data = static_cast<T*>(arrays.dv) + (key_head * p.keys + first) * p.v_columns;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (first + r >= p.keys) continue;
+      if (column < p.columns) {
+        dk_data[r * p.columns + column] = Narrow<T>(dk[r] * static_cast<V>(p.scale));
+      }
+      if (column < p.v_columns) dv_data[r * p.v_columns + column] = Narrow<T>(dv[r]);
+    }
+  }
+}
+
+// Units: tiles of queries of each head, times chunks of columns.
+template <typename T>
+__global__ void __launch_bounds__(kThreads, 1)
+    QueryGradKernel(AttentionParams p, AttentionGradArrays arrays, int64_t units, int64_t chunks,
+                    const kernels::DeviceRunState* state) {
+  using V = Compute<T>;
+  HT_SHARED(Slices<V>, part, [1]);
+  HT_SHARED(V, dscores, [kRows][kColumns + 1]);
+  const int64_t tiles = Parts(p.length, kRows);
+  const int row_of_thread = RowOfThread();
+  for (int64_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
+    const int64_t chunk = unit % chunks, number = unit / chunks / tiles;
+    const int64_t first = unit / chunks % tiles * kRows, query = first + row_of_thread;
+    const int64_t column = chunk * kChunk + static_cast<int>(threadIdx.x);
+    const int64_t row = number * p.length, key_row = number / p.group * p.keys;
+    const Head<V> head(p, arrays.mask, number, state->run_count);
+    const T* const q = static_cast<const T*>(arrays.q) + (row + first) * p.columns;
+    const T* const dy = static_cast<const T*>(arrays.dy) + (row + first) * p.v_columns;
+    const T* const k = static_cast<const T*>(arrays.k) + key_row * p.columns;
+    const T* const v = static_cast<const T*>(arrays.v) + key_row * p.v_columns;
+    const V* const lse = static_cast<const V*>(arrays.lse) + row;
+    const V* const delta = static_cast<const V*>(arrays.delta) + row;
+    V dq[kRows] = {};
+    const int64_t key_end = p.causal && first + kRows < p.keys ? first + kRows : p.keys;
+    for (int64_t key = 0; key < key_end; key += kColumns) {
+      V dots[kOwn], dweights[kOwn];
+      TileDots(q, p.length - first, k + key * p.columns, p.keys - key, p.columns, part, dots);
+      TileDots(dy, p.length - first, v + key * p.v_columns, p.keys - key, p.v_columns, part,
+               dweights);
+#pragma unroll
+      for (int own = 0; own < kOwn; ++own) {
+        const int at = ColumnOfThread(own);
+        dscores[row_of_thread][at] =
+            GradientOf(head, lse, delta, dots[own], dweights[own], query, key + at).dscore;
+      }
+      __syncthreads();
+      if (column < p.columns) {
+        const int64_t count = p.keys - key < kColumns ? p.keys - key : kColumns;
+        for (int64_t j = 0; j < count; ++j) {
+          const V of_k = Widen(k[(key + j) * p.columns + column]);
+#pragma unroll
+          for (int r = 0; r < kRows; ++r) dq[r] += dscores[r][j] * of_k;
+        }
+      }
+      __syncthreads();
+    }
+    if (column >= p.columns) continue;
+    T* const dq_data = static_cast<T*>(arrays.dq) + (row + first) * p.columns + column;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (first + r < p.length) dq_data[r * p.columns] = Narrow<T>(dq[r] * static_cast<V>(p.scale));
+    }
+  }
+}
+
+template <typename T>
+cudaError_t LaunchTyped(const AttentionParams& p, const AttentionGradArrays& arrays,
+                        const kernels::DeviceRunState* state, cudaStream_t stream) {
+  const int64_t rows = p.heads * p.length;
+  if (rows > 0) {
+    const cudaError_t error = LaunchKernel(
+        DeltaKernel<T>, dim3(static_cast<unsigned>(Parts(rows, kDeltaRows))),
+        dim3(kWarp, kDeltaRows), 0, stream, rows, p.v_columns, static_cast<const T*>(arrays.y),
+        static_cast<const T*>(arrays.dy), static_cast<Compute<T>*>(arrays.delta));
+    if (error != cudaSuccess) return error;
+    const int64_t tiles = Parts(p.length, kRows), chunks = Parts(p.columns, kChunk);
+    if (chunks > 0) {
+      const cudaError_t of_queries =
+          LaunchKernel(QueryGradKernel<T>, Grid(p.heads, tiles, chunks), kThreads, 0, stream, p,
+                       arrays, p.heads * tiles * chunks, chunks, state);
+      if (of_queries != cudaSuccess) return of_queries;
+    }
+  }
+  const int64_t key_heads = p.heads / p.group, tiles = Parts(p.keys, kRows);
+  const int64_t chunks = Parts(p.columns > p.v_columns ? p.columns : p.v_columns, kChunk);
+  const int64_t units = key_heads * tiles * chunks;
+  if (units == 0) return cudaSuccess;
+  return LaunchKernel(KeyGradKernel<T>, Grid(key_heads, tiles, chunks), kThreads, 0, stream, p,
+                      arrays, units, chunks, state);
+}
+
+}  // namespace
+
+cudaError_t LaunchAttentionGrad(const AttentionParams& params, const AttentionGradArrays& arrays,
+                                const kernels::DeviceRunState* state, cudaStream_t stream) {
+  return ForFloatType(params.dtype, [&](auto zero) {
+    return LaunchTyped<decltype(zero)>(params, arrays, state, stream);
+  });
+}
+
+}  // namespace halftone::cuda

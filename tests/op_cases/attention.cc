@@ -1,0 +1,123 @@
+// scaled_dot_product_attention and its gradient.
+#include <limits>
+
+#include "halftone/tests/support/op_cases.h"
+
+namespace halftone::testing {
+namespace {
+
+struct AttentionSize {
+  std::vector<int64_t> outer = {2};
+  int64_t heads = 2, key_heads = 2;
+  int64_t length = 5, keys = 7, columns = 4, v_columns = 3;
+  Shape Of(int64_t head_count, int64_t rows, int64_t inner) const {
+    std::vector<int64_t> dims = outer;
+    if (heads > 0) dims.push_back(head_count);
+    if (rows >= 0) dims.push_back(rows);
+    if (inner >= 0) dims.push_back(inner);
+    return Shape(dims);
+  }
+};
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+void AddCases_attention(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const AttentionSize& s,
+                       ir::Attributes attrs = {}, std::vector<OpInput> mask = {}) {
+    if (!attrs.Has("scale")) attrs.Set("scale", 0.5);
+    std::vector<OpInput> operands = {Reals(s.Of(s.heads, s.length, s.columns), -2, 2),
+                                     Reals(s.Of(s.key_heads, s.keys, s.columns), -2, 2),
+                                     Reals(s.Of(s.key_heads, s.keys, s.v_columns), -2, 2)};
+    std::vector<OpInput> inputs = operands;
+    inputs.insert(inputs.end(), mask.begin(), mask.end());
+    OpCase c = Case("scaled_dot_product_attention", variant, inputs, attrs);
+    c.gradient_outputs = {0};
+    // Differences take two runs an element; larger cases have the decomposition of the gradient.
+    c.gradient = s.length * s.keys < 1000;
+    cases.push_back(c);
+    // Any y and lse, not only those that the forward op gives.
+    const Shape y = s.Of(s.heads, s.length, s.v_columns);
+    operands.push_back(Reals(y));
+    operands.push_back(Pinned(Reals(s.Of(s.heads, s.length, -1), 1, 3)));
+    operands.push_back(Reals(y));
+    operands.insert(operands.end(), mask.begin(), mask.end());
+    cases.push_back(
+        NoGradient(Case("scaled_dot_product_attention_grad", variant, operands, attrs)));
+  };
+  const ir::Attributes causal = {{"is_causal", true}};
+  const ir::Attributes dropout = {{"dropout_p", 0.3}, {"seed", int64_t{-77}}};
+  add("plain", {});
+  add("one_head", {.outer = {}, .heads = 0, .key_heads = 0});
+  add("no_batch", {.outer = {}, .heads = 3, .key_heads = 3});
+  add("rank5", {.outer = {2, 3}});
+  add("causal", {}, causal);
+  add("causal_more_queries", {.length = 9, .keys = 4}, causal);
+  add("groups", {.heads = 6, .key_heads = 2});
+  add("one_key_head", {.heads = 4, .key_heads = 1}, causal);
+  add("one_key", {.keys = 1});
+  add("one_query", {.length = 1, .keys = 70, .columns = 16, .v_columns = 32});
+  add("no_batch_elements", {.outer = {0}});
+  add("no_keys", {.keys = 0});
+  add("no_columns", {.columns = 0});
+  add("negative_scale", {}, {{"scale", -0.7}});
+  add("dropout", {}, dropout);
+  add("dropout_causal_groups", {.heads = 4, .key_heads = 2, .length = 11, .keys = 13},
+      {{"dropout_p", 0.5}, {"seed", int64_t{5}}, {"is_causal", true}});
+  add("all_dropped", {}, {{"dropout_p", 1.0}, {"seed", int64_t{5}}});
+  // Over the edges of tiles and vectors.
+  add("tiles", {.outer = {},
+                .heads = 2,
+                .key_heads = 1,
+                .length = 131,
+                .keys = 149,
+                .columns = 24,
+                .v_columns = 17});
+  add("tiles_causal",
+      {.outer = {},
+       .heads = 1,
+       .key_heads = 1,
+       .length = 150,
+       .keys = 131,
+       .columns = 16,
+       .v_columns = 16},
+      {{"is_causal", true}, {"scale", 0.25}});
+  add("tiles_dropout",
+      {.outer = {},
+       .heads = 1,
+       .key_heads = 1,
+       .length = 70,
+       .keys = 131,
+       .columns = 8,
+       .v_columns = 8},
+      dropout);
+  add("chunks", {.outer = {},
+                 .heads = 2,
+                 .key_heads = 1,
+                 .length = 70,
+                 .keys = 600,
+                 .columns = 8,
+                 .v_columns = 8});
+  // Masks: their gradient too, where they are numbers.
+  add("mask", {}, {}, {Pinned(Reals({2, 2, 5, 7}))});
+  add("mask_rows", {}, {}, {Pinned(Reals({7}))});
+  add("mask_heads", {.heads = 4}, {}, {Pinned(Reals({4, 1, 7}))});
+  // The same for all keys, which moves no weight: the true gradient is 0.
+  add("mask_queries", {}, {}, {Frozen(Pinned(Reals({2, 1, 5, 1})))});
+  add("mask_causal", {}, causal, {Pinned(Reals({5, 7}))});
+  add("mask_dropout", {}, dropout, {Pinned(Reals({5, 7}))});
+  add("bools", {}, {}, {Bools({2, 1, 5, 7})});
+  add("bools_of_keys", {}, {}, {Bools({2, 1, 1, 7})});
+  add("bools_tiles", {.outer = {}, .heads = 1, .key_heads = 1, .length = 67, .keys = 90}, {},
+      {Bools({67, 90})});
+  // Rows 1 and 2 see no key.
+  add("nothing_to_see", {.outer = {}, .heads = 1, .key_heads = 1, .length = 3, .keys = 2}, {},
+      {Frozen(Pinned(Fixed({3, 2}, {0, kMinusInf, kMinusInf, kMinusInf, kMinusInf, kMinusInf})))});
+  // One weight rules: gradients are nearly 0, and differences would see only rounding.
+  add("large_scores", {}, {{"scale", 2500.0}});
+  cases.pop_back();  // the gradient of any other lse overflows
+  cases.back().gradient = false;
+}
+
+}  // namespace halftone::testing
