@@ -12,6 +12,7 @@
 #include "halftone/core/version.h"
 #include "halftone/graph/nn/activations.h"
 #include "halftone/graph/nn/amp_scope.h"
+#include "halftone/graph/nn/attention.h"
 #include "halftone/graph/nn/conv.h"
 #include "halftone/graph/nn/dropout.h"
 #include "halftone/graph/nn/embedding.h"

@@ -80,6 +80,15 @@ py::object Call(const py::object& self, const py::args& args, const py::kwargs& 
   return result;
 }
 
+// forward() of modules of several values: one result, or a list.
+template <typename... V>
+py::object ForwardOf(nn::Module& module, const V&... in) {
+  RequireTrace();
+  const nn::Values out = module.forward(nn::Values{in...});
+  RaiseTraceError();
+  return out.size() == 1 ? py::cast(out.vector()[0]) : py::cast(out.vector());
+}
+
 // Changes a module, and gives it. Errors: called inside build().
 template <typename Function>
 py::object Change(const py::object& self, const Function& change) {
@@ -174,6 +183,9 @@ void BindModules(py::module_& m) {
       .def("forward",
            Traced(+[](nn::Module& module, const nn::Value& x) { return module.forward(x); }),
            py::arg("x"))
+      .def("forward", &ForwardOf<nn::Value, nn::Value>)
+      .def("forward", &ForwardOf<nn::Value, nn::Value, nn::Value>)
+      .def("forward", &ForwardOf<nn::Value, nn::Value, nn::Value, nn::Value>)
       .def(
           "add_module",
           [](const py::object& self, const std::string& name, const py::object& module) {

@@ -48,6 +48,10 @@ class Value {
   int64_t dim(int64_t axis, Loc loc = Loc::current()) const;
   // f32 for poison.
   DType dtype() const;
+  // Whether both are the same result of the same op.
+  bool same_as(const Value& other) const {
+    return trace_ == other.trace_ && node_ == other.node_ && index_ == other.index_;
+  }
 
   // Asks for the gradients of this scalar with respect to the parameters of every optimizer of the
   // graph, or of those that the options name. Several calls add up, whatever scaler each has: every
