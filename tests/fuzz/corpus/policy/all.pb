@@ -1,0 +1,1 @@
+bf16exp"tanh*conv2d[groups=64]2head/*8@
