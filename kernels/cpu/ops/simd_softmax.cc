@@ -8,6 +8,7 @@
 // The rest is included once per target.
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/ops/softmax_fns.h"
@@ -55,25 +56,32 @@ void SoftmaxRow(const void* x_data, void* y_data, int64_t n) {
   });
 }
 
-// y may be x. The exponentials are taken twice: a 16-bit y would round them, and an array of them
-// would go through the caches.
+// y may be x. The exponentials of softmax are kept in y; a 16-bit y would round them, so those are
+// taken twice.
 template <bool kLog, typename T>
 void SoftmaxStrip(const T* x, T* y, const Strip& s) {
+  constexpr bool kKeeps = !kLog && std::is_same_v<T, float>;
   float max[kMaxTileWidth], terms[kMaxTileWidth] = {}, scale[kMaxTileWidth];
   double totals[kMaxTileWidth] = {};
   MaxOfLines(x, s, max);
   ForStrip(
       s,
       [&](int64_t at, auto load, auto store) {
-        store(hn::Add(load(terms), ExpV(hn::Sub(load(x + at), load(max)))), terms);
+        const V power = ExpV(hn::Sub(load(x + at), load(max)));
+        store(hn::Add(load(terms), power), terms);
+        if constexpr (kKeeps) store(power, y + at);
       },
       [&] { FlushSums(terms, totals, s.count); });
   for (int64_t i = 0; i < s.count; ++i) {
     scale[i] = static_cast<float>(kLog ? std::log(totals[i]) : 1 / totals[i]);
   }
   ForStrip(s, [&](int64_t at, auto load, auto store) {
-    const V shifted = hn::Sub(load(x + at), load(max));
-    store(kLog ? hn::Sub(shifted, load(scale)) : hn::Mul(ExpV(shifted), load(scale)), y + at);
+    if constexpr (kKeeps) {
+      store(hn::Mul(load(y + at), load(scale)), y + at);
+    } else {
+      const V shifted = hn::Sub(load(x + at), load(max));
+      store(kLog ? hn::Sub(shifted, load(scale)) : hn::Mul(ExpV(shifted), load(scale)), y + at);
+    }
   });
 }
 
