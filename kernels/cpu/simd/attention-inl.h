@@ -31,20 +31,20 @@ HWY_INLINE int64_t WholeLanes(int64_t n) {
 // and r = x - n ln 2: 2^n (1 + r + r^2 g(r)). Coefficients of g: weighted least squares on Chebyshev
 // nodes against double precision, iterated towards equal ripple; largest relative error 3.3e-9.
 HWY_INLINE V ExpOfScore(V x) {
-  const I32Tag whole;
-  const M tiny = hn::Lt(x, Splat(-87.0));
-  x = Select(tiny, Splat(-87.0), x);
-  const V n = hn::Round(hn::Mul(x, Splat(1.4426950408889634)));
+  const U32Tag bits;
+  // 1.5 * 2^23 leaves n + 127 in the lowest bits, the exponent of 2^n.
+  const V magic = Splat(12582912.0 + 127);
+  const V shifted = hn::MulAdd(x, Splat(1.4426950408889634), magic);
+  const V n = hn::Sub(shifted, magic);
+  const V power = hn::BitCast(F32Tag(), hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
   // ln 2 in two parts, of which n times the first is exact.
   const V r = hn::NegMulAdd(n, Splat(-2.12194440e-4), hn::NegMulAdd(n, Splat(0.693359375), x));
-  V g = Splat(0.0013813140103593469);
-  for (double c :
-       {0.00836941972374916, 0.04166845604777336, 0.16666515171527863, 0.4999999403953552}) {
-    g = hn::MulAdd(g, r, Splat(c));
-  }
+  V g = hn::MulAdd(Splat(0.0013813140103593469), r, Splat(0.00836941972374916));
+  g = hn::MulAdd(g, r, Splat(0.04166845604777336));
+  g = hn::MulAdd(g, r, Splat(0.16666515171527863));
+  g = hn::MulAdd(g, r, Splat(0.4999999403953552));
   const V y = hn::Add(Splat(1.0), hn::MulAdd(hn::Mul(r, r), g, r));
-  const auto power = hn::ShiftLeft<23>(hn::ConvertTo(whole, n));
-  return hn::IfThenZeroElse(tiny, hn::BitCast(F32Tag(), hn::Add(hn::BitCast(whole, y), power)));
+  return hn::IfThenZeroElse(hn::Lt(x, Splat(-87.0)), hn::Mul(y, power));
 }
 
 // Rows as f32.
@@ -97,10 +97,16 @@ void ApplyMask(const AttentionRun& run, const M* mask, const ScoreTile& t, float
     }
     return;
   }
+  // One row for all queries: padding.
   for (int64_t j = 0; j < t.keys; ++j) {
     float* const row = scores + j * t.width;
     const M m = mask[j * run.mask_column];
-    for (int64_t i = 0; i < t.width; ++i) row[i] = masked(row[i], m);
+    if constexpr (std::is_same_v<M, float>) {
+      const V added = hn::Set(F32Tag(), m);
+      MapVec(row, row, t.width, [added](V score) { return hn::Add(score, added); });
+    } else if (!m) {
+      std::fill_n(row, t.width, kMinusInf);
+    }
   }
 }
 
