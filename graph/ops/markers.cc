@@ -81,10 +81,9 @@ Types InferOptimizer(const InferContext& ctx) {
   }
   HT_RETURN_IF_ERROR(CheckIntAtLeast(ctx, "group", 0));
   absl::Status status;
-  ForEachUpdate([&](const auto& defaults) {
-    if (status.ok()) {
-      status = CheckHypers(HyperOwner::kMarker, ctx.op, WithAttributes(defaults, a));
-    }
+  ForEachOptimizer([&](const OptimizerInfo& optimizer, const auto& update) {
+    if (a.GetString("rule") != optimizer.rule) return;
+    status = CheckHypers(HyperOwner::kMarker, ctx.op, WithAttributes(update, a));
   });
   HT_RETURN_IF_ERROR(status);
   return std::vector<ir::ValueType>{{DType::kF32, Shape{}}, {DType::kBool, Shape{}}};

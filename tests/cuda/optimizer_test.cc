@@ -37,6 +37,12 @@ Setting RmspropAll() {
   return {"rmsprop_update", {{"centered", true}, {"momentum", 0.9}, {"eps", 0.1}}, 3, 2, 5};
 }
 
+Setting Adagrad() { return {"adagrad_update", {{"lr_decay", 0.25}}, 1}; }
+Setting Lion() { return {"lion_update", {{"weight_decay", 0.01}}, 1}; }
+Setting Nadam() { return {"nadam_update", {{"weight_decay", 0.01}}, 2}; }
+Setting Lamb() { return {"lamb_update", {}, 2}; }
+Setting MovingAverage() { return {"moving_average_update", {}, 0}; }
+
 std::vector<int64_t> Sizes(size_t count) {
   const int64_t sizes[] = {1, 31, 33, 8193, 0, 4096, 257, 2};
   std::vector<int64_t> result;
@@ -280,13 +286,15 @@ TEST_P(OptimizerGroupTest, OutputsOfTheirOwnGetTheSameBits) {
 
 std::string SettingName(const ::testing::TestParamInfo<Setting (*)()>& info) {
   const char* const names[] = {
-      "Sgd", "Momentum", "Adam", "Rmsprop", "RmspropMomentum", "RmspropCentered", "RmspropAll"};
+      "Sgd",     "Momentum", "Adam",  "Rmsprop", "RmspropMomentum", "RmspropCentered", "RmspropAll",
+      "Adagrad", "Lion",     "Nadam", "Lamb",    "MovingAverage"};
   return names[info.index];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerGroupTest,
                          ::testing::Values(Sgd, Momentum, Adam, Rmsprop, RmspropMomentum,
-                                           RmspropCentered, RmspropAll),
+                                           RmspropCentered, RmspropAll, Adagrad, Lion, Nadam, Lamb,
+                                           MovingAverage),
                          SettingName);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// sgd_update, adam_update, rmsprop_update, grad_stats, loss_scale_update: all f32, no gradient.
+// The updates of optimizers, grad_stats, loss_scale_update: all f32, no gradient.
 #include <limits>
 
 #include "halftone/tests/support/op_cases.h"
@@ -87,6 +87,102 @@ void AddRmsprop(std::vector<OpCase>& cases) {
   add("empty", {0}, true, 2, false, 0);
 }
 
+void AddAdagrad(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, int64_t step,
+                       ir::Attributes attrs = {}) {
+    std::vector<OpInput> inputs = UpdateInputs(shape, apply, step);
+    inputs.push_back(Reals(shape, 0.01, 1));
+    cases.push_back(InF32(Case("adagrad_update", variant, std::move(inputs), std::move(attrs))));
+  };
+  add("first", {33}, true, 1);
+  add("later", {5, 13}, true, 100, {{"lr_decay", 0.25}, {"eps", 0.01}});
+  add("decay", {65}, true, 7, {{"weight_decay", 0.1}, {"initial_accumulator_value", 0.5}});
+  add("skipped", {33}, false, 4);
+  add("clip_value", {33}, true, 2, {{"clip_value", 0.25}});
+  add("scalar", {}, true, 2);
+  add("empty", {0}, true, 2);
+}
+
+void AddLion(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, int64_t step,
+                       ir::Attributes attrs = {}) {
+    std::vector<OpInput> inputs = UpdateInputs(shape, apply, step);
+    // Apart from the gradients, so that no sign hangs on a rounding.
+    inputs[1] = Reals(shape, 512, 1024);
+    inputs.push_back(step % 2 == 0 ? Reals(shape, -1, -0.5) : Reals(shape, 0, 1));
+    cases.push_back(InF32(Case("lion_update", variant, std::move(inputs), std::move(attrs))));
+  };
+  add("first", {33}, true, 1);
+  add("later", {5, 13}, true, 100);
+  add("decay", {65}, true, 7, {{"weight_decay", 0.1}, {"beta1", 0.5}, {"beta2", 0.75}});
+  add("skipped", {33}, false, 4);
+  add("clip_value", {33}, true, 2, {{"clip_value", 0.25}});
+  add("scalar", {}, true, 2);
+  add("empty", {0}, true, 2);
+  std::vector<OpInput> still = UpdateInputs({5}, true, 2);
+  still[1] = Fixed({5}, {0, 1024, 0, -1024, 0});
+  still.push_back(Fixed({5}, {0, 0, 1, 0, -1}));
+  cases.push_back(InF32(Case("lion_update", "no_sign", std::move(still))));
+}
+
+void AddNadam(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, int64_t step,
+                       ir::Attributes attrs = {}) {
+    std::vector<OpInput> inputs = UpdateInputs(shape, apply, step);
+    inputs.push_back(Reals(shape));
+    inputs.push_back(Reals(shape, 0.01, 1));
+    cases.push_back(InF32(Case("nadam_update", variant, std::move(inputs), std::move(attrs))));
+  };
+  add("first", {33}, true, 1);
+  add("later", {5, 13}, true, 100);
+  add("much_later", {9}, true, 1'000'000);
+  add("skipped", {33}, false, 100);
+  add("decay", {33}, true, 7, {{"weight_decay", 0.01}});
+  add("decoupled", {65}, true, 7, {{"weight_decay", 0.1}, {"decoupled_weight_decay", true}});
+  add("own_constants", {9}, true, 3, {{"beta1", 0.8}, {"beta2", 0.95}, {"momentum_decay", 0.5}});
+  add("clip_value", {33}, true, 7, {{"clip_value", 0.25}, {"weight_decay", 0.1}});
+  add("scalar", {}, true, 2);
+  add("empty", {0}, true, 2);
+}
+
+void AddLamb(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, int64_t step,
+                       ir::Attributes attrs = {}) {
+    std::vector<OpInput> inputs = UpdateInputs(shape, apply, step);
+    inputs.push_back(Reals(shape));
+    inputs.push_back(Reals(shape, 0.01, 1));
+    cases.push_back(InF32(Case("lamb_update", variant, std::move(inputs), std::move(attrs))));
+  };
+  add("first", {33}, true, 1);
+  add("later", {5, 13}, true, 100);
+  add("several_blocks", {20'001}, true, 3);
+  add("skipped", {33}, false, 100);
+  add("no_decay", {33}, true, 7, {{"weight_decay", 0.0}});
+  add("own_constants", {9}, true, 3, {{"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-3}});
+  add("clip_value", {33}, true, 7, {{"clip_value", 0.25}, {"weight_decay", 0.1}});
+  add("scalar", {}, true, 2);
+  add("empty", {0}, true, 2);
+  std::vector<OpInput> at_zero = UpdateInputs({7}, true, 2);
+  at_zero[0] = Reals({7}, 0, 0);
+  at_zero.push_back(Reals({7}));
+  at_zero.push_back(Reals({7}, 0.01, 1));
+  cases.push_back(InF32(Case("lamb_update", "no_norm", std::move(at_zero))));
+}
+
+void AddMovingAverage(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& shape, bool apply, double weight) {
+    std::vector<OpInput> inputs = {Reals(shape), Reals(shape), Number(weight),       Number(1),
+                                   Number(1),    Flag(apply),  Count(DType::kI64, 5)};
+    cases.push_back(InF32(Case("moving_average_update", variant, std::move(inputs))));
+  };
+  add("plain", {33}, true, 0.125);
+  add("slow", {5, 13}, true, 1e-4);
+  add("value", {65}, true, 1);
+  add("skipped", {33}, false, 0.125);
+  add("scalar", {}, true, 0.5);
+  add("empty", {0}, true, 0.5);
+}
+
 void AddGradStats(std::vector<OpCase>& cases) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto add = [&](const std::string& variant, std::vector<OpInput> grads) {
@@ -125,6 +221,11 @@ void AddCases_optimizer(std::vector<OpCase>& cases) {
   AddSgd(cases);
   AddAdam(cases);
   AddRmsprop(cases);
+  AddAdagrad(cases);
+  AddLion(cases);
+  AddNadam(cases);
+  AddLamb(cases);
+  AddMovingAverage(cases);
   AddGradStats(cases);
   AddLossScale(cases);
 }

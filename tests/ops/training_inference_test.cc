@@ -82,6 +82,12 @@ TEST(UpdateInference, Adam) {
             "adam_update: input 0 (param) is f16[3]; expected f64 f32");
 }
 
+TEST(UpdateInference, LambNeedsAnEpsilon) {
+  const std::string all = std::string("f32[3] f32[3]") + kUpdateScalars + " f32[3] f32[3]";
+  EXPECT_EQ(Infer("lamb_update", all), "f32[3] f32[3] f32[3]");
+  EXPECT_EQ(Infer("lamb_update", all, {{"eps", 0.0}}), "lamb_update: eps is 0; expected above 0");
+}
+
 TEST(UpdateInference, RmspropHasTheStatesOfItsOptions) {
   const std::string plain = std::string("f32[3] f32[3]") + kUpdateScalars + " f32[3]";
   const ir::Attributes centered = {{"centered", true}};
@@ -159,9 +165,9 @@ TEST(MarkerInference, F65Optimizer) {
   scalers.Set("grad_scalers", Strings{"a"});
   EXPECT_EQ(Infer("optimizer", "f32[3] f32[3]", scalers),
             "optimizer: got 1 names in grad_scalers for 2 gradients; expected as many, or none");
-  EXPECT_EQ(Infer("optimizer", "", with("rule", std::string("lion"))),
-            "optimizer: rule is \"lion\"; expected one of \"sgd\", \"adam\", \"adamw\", "
-            "\"rmsprop\"");
+  EXPECT_EQ(Infer("optimizer", "", with("rule", std::string("ftrl"))),
+            "optimizer: rule is \"ftrl\"; expected one of \"sgd\", \"adam\", \"adamw\", "
+            "\"rmsprop\", \"adagrad\", \"lion\", \"nadam\", \"lamb\"");
   EXPECT_EQ(Infer("optimizer", "", with("params", Strings{})),
             "optimizer: params is []; expected one parameter or more");
   EXPECT_EQ(Infer("optimizer", "", with("skip", std::string("all"))),
@@ -176,8 +182,16 @@ TEST(MarkerInference, F65Optimizer) {
             "optimizer: dampening is -1e+39; expected a number that is finite in f32");
   EXPECT_EQ(Infer("optimizer", "", with("group", int64_t{-1})),
             "optimizer: group is -1; expected 0..2147483647");
-  EXPECT_EQ(Infer("optimizer", "", with("beta1", 1.0)),
+  ir::Attributes adam = with("rule", std::string("adam"));
+  adam.Set("beta1", 1.0);
+  EXPECT_EQ(Infer("optimizer", "", adam),
             "optimizer: beta1 is 1; expected 0 or more and below 1");
+  // Of another rule's it may be anything: 0 is no epsilon of lamb.
+  EXPECT_EQ(Infer("optimizer", "", with("eps", 0.0)), "f32[] bool[]");
+  ir::Attributes lamb = with("rule", std::string("lamb"));
+  lamb.Set("eps", 0.0);
+  EXPECT_EQ(Infer("optimizer", "", lamb),
+            "optimizer: eps is 0; expected above 0 and a number that f32 can hold");
   EXPECT_EQ(Infer("optimizer", "", with("nesterov", true)),
             "optimizer: nesterov with momentum 0 and dampening 0; expected momentum above 0 and "
             "dampening 0");

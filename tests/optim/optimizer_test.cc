@@ -101,11 +101,12 @@ TEST(Optimizer, RulesNameTheirOpAndState) {
   EXPECT_FALSE(rule(Adam(TwoParameters())).attrs.GetBool("decoupled"));
   EXPECT_TRUE(rule(AdamW(TwoParameters())).attrs.GetBool("decoupled"));
   EXPECT_THAT(slots(AdamW(TwoParameters())), ::testing::ElementsAre("exp_avg", "exp_avg_sq"));
-  ir::Attributes unknown{{"name", std::string("o")}, {"rule", std::string("lion")}};
+  ir::Attributes unknown{{"name", std::string("o")}, {"rule", std::string("ftrl")}};
   absl::Status status = optim::RuleOfMarker(unknown).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(status),
-            "optimizer \"o\": rule \"lion\" is unknown; expected sgd, adam, adamw or rmsprop");
+            "optimizer \"o\": rule \"ftrl\" is unknown; expected sgd, adam, "
+            "adamw, rmsprop, adagrad, lion, nadam or lamb");
 }
 
 void ExpectInvalid(const Optimizer& optimizer, const std::string& message) {

@@ -52,5 +52,18 @@ def test_defaults_and_errors() -> None:
         optim.RMSprop([graph.w], alpha=1.0)
 
 
+def test_options_of_the_others() -> None:
+    a = nn.Parameter(np.array([1.0], np.float32))
+    b = nn.Parameter(np.array([1.0], np.float32))
+    groups = [{"params": [a]}, {"params": [b], "initial_accumulator_value": 12.0}]
+    assert optim.Adagrad(groups, lr=1.0, eps=0.0).rule == "adagrad"
+    with pytest.raises(ValueError, match=r"LAMB: eps = 0; expected a number > 0 that f32 can hold"):
+        optim.LAMB([a], eps=0.0)
+    with pytest.raises(ValueError, match=r"NAdam: beta1 = 1; expected 0 <= beta < 1"):
+        optim.NAdam([a], betas=(1.0, 0.9))
+    assert optim.Lion([a], 0.5, (0.5, 0.75), 0.25).lr == 0.5
+
+
 def test_every_optimizer_is_offered() -> None:
-    assert {"SGD", "Adam", "AdamW", "RMSprop", "Optimizer", "StepLR"} <= set(vars(optim))
+    classes = {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "NAdam", "LAMB", "Optimizer"}
+    assert classes <= set(vars(optim))

@@ -32,6 +32,9 @@ inline constexpr Range kNotNegative{[](double x) { return x >= 0 && IsFiniteInF3
 inline constexpr Range kFiniteInF32{IsFiniteInF32, "a number that is finite in f32",
                                     "a number that is finite in f32",
                                     "a number that is finite in f32"};
+inline constexpr Range kPositive{
+    [](double x) { return x >= MinSubnormal(DType::kF32) && IsFiniteInF32(x); },
+    "a number > 0 that f32 can hold", "above 0 and a number that f32 can hold", "above 0"};
 // From 0 on, below 1.
 constexpr Range BelowOne(const char* of_option) {
   return {[](double x) { return x >= 0 && x < 1; }, of_option, "0 or more and below 1",
@@ -108,8 +111,10 @@ struct HypersOf;
 #include "halftone/graph/ops/support/optimizers.def"
 
 // In order, those included that are not always there.
-#define HT_UPDATE(Name, ...) \
-  inline std::vector<StateInfo> AllStates(const Name##Update&) { return {
+#define HT_UPDATE(Name, ...)                                       \
+  inline std::vector<StateInfo> AllStates(const Name##Update& h) { \
+    static_cast<void>(h);                                          \
+    return {
 #define HT_STATE(name, port, initial, doc) \
     {#name, #port, initial, doc, "", ""},
 #define HT_STATE_IF(hyper, condition, name, port, initial, doc, expected) \

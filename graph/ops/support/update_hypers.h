@@ -28,6 +28,12 @@ struct UpdatePort {
 #define HT_END_UPDATE(Name)                        kCount }; };
 #include "halftone/graph/ops/support/optimizers.def"
 
+// Whether the step of an update is scaled by a ratio of norms of the whole tensor.
+template <typename Update>
+inline constexpr bool kHasTrustRatio = false;
+#define HT_TRUST_RATIO(Name) template <> inline constexpr bool kHasTrustRatio<Name##Update> = true;
+#include "halftone/graph/ops/support/optimizers.def"
+
 // A set of an update's states, a bit each.
 template <unsigned kSet, int kState>
 inline constexpr bool kHasState = (kSet >> kState & 1) != 0;

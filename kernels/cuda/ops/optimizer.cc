@@ -22,13 +22,22 @@ class UpdateKernel : public CudaKernel {
                                                         : cuda::CopyType::kBF16;
       members_.push_back({node->output_type().num_elements(), copy});
     }
+    if constexpr (ops::kHasTrustRatio<Update>) {
+      size_t squares = members_.size();
+      for (const cuda::UpdateMember& member : members_) {
+        squares += static_cast<size_t>((member.size + cuda::kUpdateChunk - 1) / cuda::kUpdateChunk);
+      }
+      workspace_bytes_ = squares * sizeof(cuda::UpdateSquares);
+    }
     keeps_state_on_fault_ = true;
   }
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
-    const cuda::UpdateGroup group{members_.data(), members_.size(), args.inputs,
-                                  args.outputs,    args.copies,     args.state->device};
+    const cuda::UpdateGroup group{
+        members_.data(),   members_.size(), args.inputs,
+        args.outputs,      args.copies,     static_cast<cuda::UpdateSquares*>(args.workspace),
+        args.state->device};
     HT_CUDA_RETURN_IF_ERROR(cuda::LaunchUpdate(hyper_, group, f64_, stream));
     return absl::OkStatus();
   }

@@ -1,14 +1,20 @@
 // Algorithm: elementwise, many arrays a launch. Each array is cut into chunks of 4,096 elements; a
 // block of 256 threads takes a chunk, whose array it finds by bisection of the chunk table in the
 // parameters. What depends on the scalar operands alone (Adam's bias corrections, in f64) is
-// computed by the block's first thread.
+// computed by the block's first thread. An update with a trust ratio takes three launches: a block
+// of the first computes the direction of a chunk and adds its squares and the parameter's in f64; a
+// block of the second adds the chunks of an array, in a fixed order; the third is the update, which
+// computes the direction again.
 // Accesses: 16 bytes a thread where all of an array's pointers are aligned, one element elsewhere
 // and in the tail. Formulas and order of operations: those of the CPU (optimizer_formulas.inc).
-// Shared bytes: one Step (at most 96). Bound: memory. Bytes moved: each input once and each output
-// once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy.
+// Shared bytes: one Step (at most 104), and 256 for sums. Bound: memory. Bytes moved: each input
+// once and each output once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy. With a
+// trust ratio each input twice, where storing the direction would move 8 bytes an f32 element for
+// the 16 of two averages.
 #include "halftone/kernels/cuda/device/chunk_table.h"
 #include "halftone/kernels/cuda/device/functors.cuh"
 #include "halftone/kernels/cuda/device/pack.cuh"
+#include "halftone/kernels/cuda/device/reduce.cuh"
 #include "halftone/kernels/cuda/ops/optimizer.h"
 
 #define HT_FUNCTOR_INLINE __device__ __forceinline__
@@ -46,7 +52,7 @@ struct UpdateScalars {
 template <int kStates>
 struct UpdateBatch {
   static constexpr int kArrays = kStates < 2 ? 60 : kStates == 2 ? 48 : 36;
-  static constexpr int64_t kChunk = 4096;                 // elements of a block
+  static constexpr int64_t kChunk = kUpdateChunk;
   static constexpr int kRoom = kStates + (kStates == 0);  // no array is empty
 
   const void *param[kArrays], *grad[kArrays], *state[kRoom][kArrays];
@@ -62,11 +68,13 @@ template <typename Update>
 struct StepF32 {
   kernels::functors::f32::TrueGradient gradient;
   kernels::functors::f32::Formula<Update> formula;
+  float trust;
 };
 template <typename Update>
 struct StepF64 {
   kernels::functors::f64::TrueGradient gradient;
   kernels::functors::f64::Formula<Update> formula;
+  double trust;
 };
 template <typename T, typename Update>
 using StepOf = std::conditional_t<std::is_same_v<T, float>, StepF32<Update>, StepF64<Update>>;
@@ -76,6 +84,16 @@ __device__ void MakeStep(const Update& hyper, const UpdateScalars& s, StepOf<T, 
   step->gradient = {static_cast<T>(*s.inv_scale), static_cast<T>(*s.clip),
                     static_cast<T>(hyper.clip_value)};
   step->formula = decltype(step->formula)::Of(hyper, *s.lr, static_cast<double>(*s.step));
+  step->trust = 1;
+}
+
+template <typename T>
+__device__ T TrustOf(const UpdateSquares& squares) {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels::functors::f32::TrustRatio(squares.param, squares.direction);
+  } else {
+    return kernels::functors::f64::TrustRatio(squares.param, squares.direction);
+  }
 }
 
 // A block's part of one array.
@@ -120,17 +138,21 @@ struct Chunk {
   }
 };
 
-// kSet: the states that there are; those of a chunk stand one after the other.
+// Elements of a chunk, from `e` on, and what the formula makes of them: `result`, and the new states
+// in place of the old. kSet: the states that there are; those of a chunk stand one after the other.
 template <int N, unsigned kSet, typename Update, typename T>
-__device__ void UpdatePack(const StepOf<T, Update>& step, bool apply,
-                           const Chunk<T, kCountOf<kSet>>& c, int64_t e) {
-  constexpr int kStates = kCountOf<kSet>, kAllStates = ops::StatesOf<Update>::kCount;
-  T p[N], g[N], state[Chunk<T, kStates>::kSlots][N];
-  LoadPack(c.param + e, p);
-  LoadPack(c.grad + e, g);
+struct Elements {
+  static constexpr int kStates = kCountOf<kSet>, kAllStates = ops::StatesOf<Update>::kCount;
+  T param[N], grad[N], state[Chunk<T, kStates>::kSlots][N], result[N];
+
+  __device__ Elements(const Chunk<T, kStates>& c, int64_t e) {
+    LoadPack(c.param + e, param);
+    LoadPack(c.grad + e, grad);
 #pragma unroll
-  for (int s = 0; s < kStates; ++s) LoadPack(c.state[s] + e, state[s]);
-  if (apply) {
+    for (int s = 0; s < kStates; ++s) LoadPack(c.state[s] + e, state[s]);
+  }
+
+  __device__ void Apply(const StepOf<T, Update>& step) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       T of_element[kAllStates + 1] = {};
@@ -139,7 +161,8 @@ __device__ void UpdatePack(const StepOf<T, Update>& step, bool apply,
       for (int s = 0; s < kAllStates; ++s) {
         if ((kSet >> s & 1) != 0) of_element[s] = state[there++][i];
       }
-      p[i] = step.formula.template operator()<kSet>(p[i], step.gradient(g[i]), of_element);
+      result[i] =
+          step.formula.template operator()<kSet>(param[i], step.gradient(grad[i]), of_element);
       there = 0;
 #pragma unroll
       for (int s = 0; s < kAllStates; ++s) {
@@ -147,19 +170,106 @@ __device__ void UpdatePack(const StepOf<T, Update>& step, bool apply,
       }
     }
   }
-  StorePack(p, c.new_param + e);
+};
+
+template <int N, unsigned kSet, typename Update, typename T>
+__device__ void AddSquares(const StepOf<T, Update>& step, const Chunk<T, kCountOf<kSet>>& c,
+                           int64_t e, UpdateSquares* sum) {
+  Elements<N, kSet, Update, T> elements(c, e);
+  elements.Apply(step);
 #pragma unroll
-  for (int s = 0; s < kStates; ++s) StorePack(state[s], c.new_state[s] + e);
-  if (c.copy_type == CopyType::kF16) {
-    StorePack(p, static_cast<__half*>(c.copy) + e);
-  } else if (c.copy_type == CopyType::kBF16) {
-    StorePack(p, static_cast<__nv_bfloat16*>(c.copy) + e);
+  for (int i = 0; i < N; ++i) {
+    const double param = elements.param[i], direction = elements.result[i];
+    sum->param += param * param;
+    sum->direction += direction * direction;
   }
 }
 
+template <int N, unsigned kSet, typename Update, typename T>
+__device__ void UpdatePack(const StepOf<T, Update>& step, bool apply,
+                           const Chunk<T, kCountOf<kSet>>& c, int64_t e) {
+  Elements<N, kSet, Update, T> elements(c, e);
+  if (apply) {
+    elements.Apply(step);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      T& p = elements.param[i];
+      if constexpr (ops::kHasTrustRatio<Update>) {
+        p = step.formula.Step(p, elements.result[i], step.trust);
+      } else {
+        p = elements.result[i];
+      }
+    }
+  }
+  StorePack(elements.param, c.new_param + e);
+#pragma unroll
+  for (int s = 0; s < kCountOf<kSet>; ++s) StorePack(elements.state[s], c.new_state[s] + e);
+  if (c.copy_type == CopyType::kF16) {
+    StorePack(elements.param, static_cast<__half*>(c.copy) + e);
+  } else if (c.copy_type == CopyType::kBF16) {
+    StorePack(elements.param, static_cast<__nv_bfloat16*>(c.copy) + e);
+  }
+}
+
+// Calls run(std::integral_constant<int, N>(), e) for the packs of N elements of a chunk that fall to
+// this thread.
+template <typename T, int kStates, typename Run>
+__device__ void ForPacks(const Chunk<T, kStates>& chunk, const Run& run) {
+  constexpr int kPack = kPackOf<T>;
+  const int64_t packs = chunk.aligned ? chunk.size / kPack : 0;
+  for (int64_t k = threadIdx.x; k < packs; k += kThreads) {
+    run(std::integral_constant<int, kPack>(), k * kPack);
+  }
+  for (int64_t e = packs * kPack + threadIdx.x; e < chunk.size; e += kThreads) {
+    run(std::integral_constant<int, 1>(), e);
+  }
+}
+
+// The sums of squares of each chunk.
 template <typename T, unsigned kSet, typename Update>
 __global__ void __launch_bounds__(kThreads)
-    UpdateKernel(Update hyper, UpdateScalars scalars, UpdateBatch<kCountOf<kSet>> batch) {
+    SquaresKernel(Update hyper, UpdateScalars scalars, UpdateBatch<kCountOf<kSet>> batch,
+                  UpdateSquares* of_chunk) {
+  using Step = StepOf<T, Update>;
+  if (scalars.state->fault_id != 0 || !*scalars.apply) return;
+  const int i = ArrayOfChunk(batch.table, blockIdx.x);
+  const Chunk<T, kCountOf<kSet>> chunk(
+      batch, i, static_cast<int64_t>(blockIdx.x - batch.table.first[i]) * batch.kChunk);
+  HT_SHARED(Step, shared_step, [1]);
+  if (threadIdx.x == 0) MakeStep<T>(hyper, scalars, &shared_step[0]);
+  __syncthreads();
+  const Step step = shared_step[0];
+  UpdateSquares sum{0, 0};
+  ForPacks(chunk, [&](auto n, int64_t e) {
+    AddSquares<decltype(n)::value, kSet, Update>(step, chunk, e, &sum);
+  });
+  sum.param = BlockReduce(sum.param, Add(), 0.0);
+  sum.direction = BlockReduce(sum.direction, Add(), 0.0);
+  if (threadIdx.x == 0) of_chunk[blockIdx.x] = sum;
+}
+
+// Those of each array, a block for each.
+template <int kArrays>
+__global__ void __launch_bounds__(kThreads)
+    TotalsKernel(UpdateScalars scalars, ChunkTable<kArrays> table, const UpdateSquares* of_chunk,
+                 UpdateSquares* of_array) {
+  if (scalars.state->fault_id != 0 || !*scalars.apply) return;
+  UpdateSquares sum{0, 0};
+  const uint32_t end = table.first[blockIdx.x + 1];
+  for (uint32_t c = table.first[blockIdx.x] + threadIdx.x; c < end; c += kThreads) {
+    sum.param += of_chunk[c].param;
+    sum.direction += of_chunk[c].direction;
+  }
+  sum.param = BlockReduce(sum.param, Add(), 0.0);
+  sum.direction = BlockReduce(sum.direction, Add(), 0.0);
+  if (threadIdx.x == 0) of_array[blockIdx.x] = sum;
+}
+
+// of_array: of an update with a trust ratio, the totals.
+template <typename T, unsigned kSet, typename Update>
+__global__ void __launch_bounds__(kThreads)
+    UpdateKernel(Update hyper, UpdateScalars scalars, UpdateBatch<kCountOf<kSet>> batch,
+                 const UpdateSquares* of_array) {
   using Step = StepOf<T, Update>;
   if (scalars.state->fault_id != 0) return;
   const int i = ArrayOfChunk(batch.table, blockIdx.x);
@@ -168,17 +278,17 @@ __global__ void __launch_bounds__(kThreads)
   const bool apply = *scalars.apply;
   if (!apply && chunk.in_place()) return;
   HT_SHARED(Step, shared_step, [1]);
-  if (threadIdx.x == 0) MakeStep<T>(hyper, scalars, &shared_step[0]);
+  if (threadIdx.x == 0) {
+    MakeStep<T>(hyper, scalars, &shared_step[0]);
+    if constexpr (ops::kHasTrustRatio<Update>) {
+      if (apply) shared_step[0].trust = TrustOf<T>(of_array[i]);
+    }
+  }
   __syncthreads();
   const Step step = shared_step[0];
-  constexpr int kPack = kPackOf<T>;
-  const int64_t packs = chunk.aligned ? chunk.size / kPack : 0;
-  for (int64_t k = threadIdx.x; k < packs; k += kThreads) {
-    UpdatePack<kPack, kSet, Update>(step, apply, chunk, k * kPack);
-  }
-  for (int64_t e = packs * kPack + threadIdx.x; e < chunk.size; e += kThreads) {
-    UpdatePack<1, kSet, Update>(step, apply, chunk, e);
-  }
+  ForPacks(chunk, [&](auto n, int64_t e) {
+    UpdatePack<decltype(n)::value, kSet, Update>(step, apply, chunk, e);
+  });
 }
 
 template <int kStates>
@@ -199,11 +309,26 @@ void AddMember(const UpdateGroup& group, size_t member, UpdateBatch<kStates>* ba
   batch->table.Add(batch->size[i], batch->kChunk);
 }
 
+// The sums of a batch, its arrays' in front. Batches run one after the other, so that each may have
+// the same room.
+template <unsigned kSet, typename Update, typename Batch>
+cudaError_t LaunchSums(const Update& hyper, const UpdateScalars& scalars, const Batch& batch,
+                       const UpdateGroup& group, bool f64, cudaStream_t stream) {
+  UpdateSquares* const of_chunk = group.squares + batch.table.count;
+  const auto kernel =
+      f64 ? SquaresKernel<double, kSet, Update> : SquaresKernel<float, kSet, Update>;
+  const cudaError_t error = LaunchKernel(kernel, batch.table.chunks(), kThreads, 0, stream, hyper,
+                                         scalars, batch, of_chunk);
+  if (error != cudaSuccess) return error;
+  return LaunchKernel(TotalsKernel<Batch::kArrays>, static_cast<uint32_t>(batch.table.count),
+                      kThreads, 0, stream, scalars, batch.table, of_chunk, group.squares);
+}
+
 template <unsigned kSet, typename Update>
 cudaError_t LaunchSet(const Update& hyper, const UpdateGroup& group, bool f64,
                       cudaStream_t stream) {
   using Batch = UpdateBatch<kCountOf<kSet>>;
-  static_assert(sizeof(Update) + sizeof(UpdateScalars) + sizeof(Batch) <= 4096);
+  static_assert(sizeof(Update) + sizeof(UpdateScalars) + sizeof(Batch) + sizeof(void*) <= 4096);
   const UpdateScalars scalars{static_cast<const float*>(group.inputs[UpdatePort::kLr]),
                               static_cast<const float*>(group.inputs[UpdatePort::kInvScale]),
                               static_cast<const float*>(group.inputs[UpdatePort::kClip]),
@@ -218,8 +343,12 @@ cudaError_t LaunchSet(const Update& hyper, const UpdateGroup& group, bool f64,
       AddMember(group, next, &batch);
     }
     if (batch.table.chunks() == 0) continue;
-    const cudaError_t error =
-        LaunchKernel(kernel, batch.table.chunks(), kThreads, 0, stream, hyper, scalars, batch);
+    if constexpr (ops::kHasTrustRatio<Update>) {
+      const cudaError_t error = LaunchSums<kSet>(hyper, scalars, batch, group, f64, stream);
+      if (error != cudaSuccess) return error;
+    }
+    const cudaError_t error = LaunchKernel(kernel, batch.table.chunks(), kThreads, 0, stream, hyper,
+                                           scalars, batch, group.squares);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;

@@ -18,6 +18,13 @@ struct UpdateMember {
   CopyType copy;
 };
 
+inline constexpr int64_t kUpdateChunk = 4096;  // elements of a block
+
+// What a trust ratio is made of: the sums of squares of a chunk, or of a parameter.
+struct UpdateSquares {
+  double param, direction;
+};
+
 // The parameters that are updated: operands as a kernel of a group gets them, one member's after
 // the other's. Outputs may be the inputs; the scalar operands are those of the first member.
 struct UpdateGroup {
@@ -26,6 +33,8 @@ struct UpdateGroup {
   const void* const* inputs;
   void* const* outputs;
   void* const* copies;
+  // Of an update with a trust ratio: room for every chunk of every member, and for every member.
+  UpdateSquares* squares;
   const kernels::DeviceRunState* state;
 };
 

@@ -55,23 +55,46 @@ auto GradientOf(const RefCall& call, double clip_value) {
   };
 }
 
-template <typename Update, unsigned kSet, typename Gradient>
-void RunUpdate(const RefCall& call, int64_t size, const Update& hyper) {
-  const auto gradient = GradientOf<Gradient>(call, hyper.clip_value);
-  const auto formula = update_arithmetic::f64::Formula<Update>::Of(
-      hyper, call.Load(UpdatePort::kLr, 0),
-      static_cast<double>(call.LoadInt(UpdatePort::kStep, 0)));
-  for (int64_t i = 0; i < size; ++i) {
-    double states[ops::StatesOf<Update>::kCount + 1] = {};
+// What the formula makes of element i, with the states before and after it.
+template <typename Update, unsigned kSet>
+struct ElementUpdate {
+  double param, result;
+  double states[ops::StatesOf<Update>::kCount + 1] = {};
+
+  template <typename Formula>
+  ElementUpdate(const RefCall& call, const Formula& formula, double gradient, int64_t i)
+      : param(call.Load(UpdatePort::kParam, i)) {
     for (int state = 0, port = UpdatePort::kFirstState; state < ops::StatesOf<Update>::kCount;
          ++state) {
       if ((kSet >> state & 1) != 0) states[state] = call.Load(port++, i);
     }
-    call.Store(
-        0, i,
-        formula.template operator()<kSet>(call.Load(UpdatePort::kParam, i), gradient(i), states));
+    result = formula.template operator()<kSet>(param, gradient, states);
+  }
+};
+
+template <typename Update, unsigned kSet, typename Gradient>
+void RunUpdate(const RefCall& call, int64_t size, const Update& hyper) {
+  using Element = ElementUpdate<Update, kSet>;
+  const auto gradient = GradientOf<Gradient>(call, hyper.clip_value);
+  const auto formula = update_arithmetic::f64::Formula<Update>::Of(
+      hyper, call.Load(UpdatePort::kLr, 0),
+      static_cast<double>(call.LoadInt(UpdatePort::kStep, 0)));
+  [[maybe_unused]] double trust = 1;
+  if constexpr (ops::kHasTrustRatio<Update>) {
+    double param = 0, direction = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const Element e(call, formula, gradient(i), i);
+      param += e.param * e.param;
+      direction += e.result * e.result;
+    }
+    trust = update_arithmetic::f64::TrustRatio(param, direction);
+  }
+  for (int64_t i = 0; i < size; ++i) {
+    Element e(call, formula, gradient(i), i);
+    if constexpr (ops::kHasTrustRatio<Update>) e.result = formula.Step(e.param, e.result, trust);
+    call.Store(0, i, e.result);
     for (int state = 0, output = 1; state < ops::StatesOf<Update>::kCount; ++state) {
-      if ((kSet >> state & 1) != 0) call.Store(output++, i, states[state]);
+      if ((kSet >> state & 1) != 0) call.Store(output++, i, e.states[state]);
     }
   }
 }
