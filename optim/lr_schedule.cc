@@ -3,32 +3,89 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numbers>
+#include <optional>
 
 #include "halftone/core/dtype.h"
+#include "halftone/optim/schedule_formula.h"
 
 namespace halftone::optim {
 namespace {
 
+// What an argument may be.
+enum class Range { kSteps, kRate, kUnit, kPositive, kFlag };
+
+struct Argument {
+  const char* name;
+  Range range;
+  std::optional<double> default_value = std::nullopt;  // defaults come last
+};
+
 // What differs between the kinds, for printing, parsing and messages.
 struct KindInfo {
   LRSchedule::Kind kind;
-  const char* word;      // in the text form
-  const char* title;     // in messages
-  const char* steps;     // name of the first argument
-  const char* value;     // name of the second
-  double default_value;  // of the second
+  const char* word;   // in the text form
+  const char* title;  // in messages
+  std::vector<Argument> arguments;
 };
-constexpr KindInfo kKinds[] = {
-    {LRSchedule::Kind::kStep, "step", "StepLR", "step_size", "gamma", 0.1},
-    {LRSchedule::Kind::kCosine, "cosine", "CosineLR", "t_max", "eta_min", 0.0},
-    {LRSchedule::Kind::kWarmup, "warmup", "LinearWarmup", "steps", "start_factor",
-     kDefaultWarmupStart},
-};
-const KindInfo& InfoOf(LRSchedule::Kind kind) { return kKinds[static_cast<int>(kind)]; }
 
-// The shortest text that reads back as the same double.
-std::string PrintDouble(double x) {
+const std::vector<KindInfo>& Kinds() {
+  using Kind = LRSchedule::Kind;
+  static const auto* const kinds = new std::vector<KindInfo>{
+      {Kind::kStep, "step", "StepLR", {{"step_size", Range::kSteps}, {"gamma", Range::kRate, 0.1}}},
+      {Kind::kCosine,
+       "cosine",
+       "CosineLR",
+       {{"t_max", Range::kSteps}, {"eta_min", Range::kRate, 0}}},
+      {Kind::kWarmup,
+       "warmup",
+       "LinearWarmup",
+       {{"steps", Range::kSteps}, {"start_factor", Range::kUnit, kDefaultWarmupStart}}},
+      {Kind::kRestarts,
+       "restarts",
+       "CosineAnnealingWarmRestarts",
+       {{"t_0", Range::kSteps}, {"t_mult", Range::kSteps, 1}, {"eta_min", Range::kRate, 0}}},
+      {Kind::kPolynomial,
+       "polynomial",
+       "PolynomialLR",
+       {{"total_iters", Range::kSteps, 5}, {"power", Range::kRate, 1}}},
+      {Kind::kOneCycle,
+       "onecycle",
+       "OneCycleLR",
+       {{"max_lr", Range::kRate},
+        {"total_steps", Range::kSteps},
+        {"pct_start", Range::kUnit, OneCycleOptions().pct_start},
+        {"linear", Range::kFlag, OneCycleOptions().linear},
+        {"div_factor", Range::kPositive, OneCycleOptions().div_factor},
+        {"final_div_factor", Range::kPositive, OneCycleOptions().final_div_factor},
+        {"three_phase", Range::kFlag, OneCycleOptions().three_phase}}}};
+  return *kinds;
+}
+const KindInfo& InfoOf(LRSchedule::Kind kind) { return Kinds()[static_cast<size_t>(kind)]; }
+
+bool IsWhole(Range range) { return range == Range::kSteps || range == Range::kFlag; }
+
+// Null if the value is in the range, else what was expected.
+const char* Expected(Range range, double value) {
+  const bool finite = value >= 0 && value <= MaxFinite(DType::kF32);
+  switch (range) {
+    case Range::kSteps:
+      return value > 0 ? nullptr : "> 0";
+    case Range::kRate:
+      return finite ? nullptr : "a number >= 0 that is finite in f32";
+    case Range::kUnit:
+      if (!finite) return "a number >= 0 that is finite in f32";
+      return value <= 1 ? nullptr : "0..1";
+    case Range::kPositive:
+      return finite && value > 0 ? nullptr : "a number > 0 that is finite in f32";
+    case Range::kFlag:
+      return value == 0 || value == 1 ? nullptr : "0 or 1";
+  }
+  return nullptr;
+}
+
+// The shortest text that reads back as the same number.
+std::string PrintNumber(Range range, double x) {
+  if (IsWhole(range)) return Concat(static_cast<int64_t>(x));
   char buffer[32];
   auto end = std::to_chars(buffer, buffer + sizeof buffer, x).ptr;
   return std::string(buffer, end);
@@ -71,47 +128,57 @@ class Parser {
     return value;
   }
 
+  absl::StatusOr<double> ParseArgument(const Argument& argument) {
+    if (!IsWhole(argument.range)) return ParseNumber<double>("a number");
+    HT_ASSIGN_OR_RETURN(const int64_t whole, ParseNumber<int64_t>("a whole number"));
+    return static_cast<double>(whole);
+  }
+
   absl::StatusOr<LRSchedule::Term> ParseTerm() {
-    for (const KindInfo& info : kKinds) {
-      std::string opening = std::string(info.word) + "(";
+    std::string words;
+    for (const KindInfo& info : Kinds()) {
+      const std::string opening = std::string(info.word) + "(";
+      words += Concat(words.empty() ? "" : &info == &Kinds().back() ? " or " : ", ", opening);
       if (text_.compare(at_, opening.size(), opening) != 0) continue;
       at_ += opening.size();
-      LRSchedule::Term term{info.kind, 0, info.default_value};
-      HT_ASSIGN_OR_RETURN(term.steps, ParseNumber<int64_t>("a whole number"));
-      if (at_ < text_.size() && text_[at_] == ',') {
-        ++at_;
-        HT_ASSIGN_OR_RETURN(term.value, ParseNumber<double>("a number"));
+      LRSchedule::Term term{info.kind, {}};
+      for (const Argument& argument : info.arguments) {
+        const bool more = at_ < text_.size() && text_[at_] != ')';
+        if (argument.default_value.has_value() && !more) {
+          term.arguments.push_back(*argument.default_value);
+          continue;
+        }
+        if (!term.arguments.empty()) HT_RETURN_IF_ERROR(Expect(','));
+        HT_ASSIGN_OR_RETURN(const double value, ParseArgument(argument));
+        term.arguments.push_back(value);
       }
       HT_RETURN_IF_ERROR(Expect(')'));
       return term;
     }
-    return Fail("step(, cosine( or warmup(");
+    return Fail(words);
   }
 
   const std::string& text_;
   size_t at_ = 0;
 };
 
+struct HostMath {
+  using Number = double;
+  static double Like(double, double c) { return c; }
+  static double Minimum(double x, double c) { return std::min(x, c); }
+  static double Maximum(double x, double c) { return std::max(x, c); }
+  static double Floor(double x) { return std::floor(x); }
+  static double Cos(double x) { return std::cos(x); }
+  static double Log(double x) { return std::log(x); }
+  static double Pow(double x, double y) { return std::pow(x, y); }
+};
+
 }  // namespace
 
 double LRSchedule::At(double base_lr, int64_t applied_steps) const {
+  const ScheduleFormula<HostMath> formula(static_cast<double>(applied_steps));
   double lr = base_lr;
-  const double t = static_cast<double>(applied_steps);
-  for (const Term& term : terms_) {
-    const double n = static_cast<double>(term.steps);
-    switch (term.kind) {
-      case Kind::kStep:
-        lr *= std::pow(term.value, std::floor(t / n));
-        break;
-      case Kind::kCosine:
-        lr = term.value +
-             (lr - term.value) * (1 + std::cos(std::numbers::pi * std::min(t, n) / n)) * 0.5;
-        break;
-      case Kind::kWarmup:
-        lr *= term.value + (1 - term.value) * (std::min(t, n) / n);
-        break;
-    }
-  }
+  for (const Term& term : terms_) lr = formula.Rate(term, lr);
   return lr;
 }
 
@@ -122,15 +189,12 @@ absl::Status LRSchedule::Validate() const {
   }
   for (const Term& term : terms_) {
     const KindInfo& info = InfoOf(term.kind);
-    if (term.steps <= 0) {
-      return InvalidArgument(info.title, ": ", info.steps, " = ", term.steps, "; expected > 0");
-    }
-    if (!(term.value >= 0 && term.value <= MaxFinite(DType::kF32))) {
-      return InvalidArgument(info.title, ": ", info.value, " = ", term.value,
-                             "; expected a number >= 0 that is finite in f32");
-    }
-    if (term.kind == Kind::kWarmup && term.value > 1) {
-      return InvalidArgument(info.title, ": ", info.value, " = ", term.value, "; expected 0..1");
+    for (size_t i = 0; i < info.arguments.size(); ++i) {
+      const Argument& argument = info.arguments[i];
+      const char* expected = Expected(argument.range, term.arguments[i]);
+      if (expected == nullptr) continue;
+      return InvalidArgument(info.title, ": ", argument.name, " = ", term.arguments[i],
+                             "; expected ", expected);
     }
   }
   return absl::OkStatus();
@@ -140,8 +204,15 @@ std::string LRSchedule::ToString() const {
   std::string out;
   for (const Term& term : terms_) {
     const KindInfo& info = InfoOf(term.kind);
-    out += Concat(out.empty() ? "" : "*", info.word, "(", term.steps);
-    if (term.value != info.default_value) out += "," + PrintDouble(term.value);
+    size_t printed = info.arguments.size();
+    while (printed > 0 &&
+           info.arguments[printed - 1].default_value == term.arguments[printed - 1]) {
+      --printed;
+    }
+    out += Concat(out.empty() ? "" : "*", info.word, "(");
+    for (size_t i = 0; i < printed; ++i) {
+      out += (i == 0 ? "" : ",") + PrintNumber(info.arguments[i].range, term.arguments[i]);
+    }
     out += ")";
   }
   return out;
@@ -159,15 +230,31 @@ LRSchedule operator*(const LRSchedule& a, const LRSchedule& b) {
 }
 
 LRSchedule StepLR(int64_t step_size, double gamma) {
-  return LRSchedule({LRSchedule::Kind::kStep, step_size, gamma});
+  return LRSchedule({LRSchedule::Kind::kStep, {static_cast<double>(step_size), gamma}});
 }
 
 LRSchedule CosineLR(int64_t t_max, double eta_min) {
-  return LRSchedule({LRSchedule::Kind::kCosine, t_max, eta_min});
+  return LRSchedule({LRSchedule::Kind::kCosine, {static_cast<double>(t_max), eta_min}});
 }
 
 LRSchedule LinearWarmup(int64_t steps, double start_factor) {
-  return LRSchedule({LRSchedule::Kind::kWarmup, steps, start_factor});
+  return LRSchedule({LRSchedule::Kind::kWarmup, {static_cast<double>(steps), start_factor}});
+}
+
+LRSchedule CosineAnnealingWarmRestarts(int64_t t_0, int64_t t_mult, double eta_min) {
+  return LRSchedule({LRSchedule::Kind::kRestarts,
+                     {static_cast<double>(t_0), static_cast<double>(t_mult), eta_min}});
+}
+
+LRSchedule PolynomialLR(int64_t total_iters, double power) {
+  return LRSchedule({LRSchedule::Kind::kPolynomial, {static_cast<double>(total_iters), power}});
+}
+
+LRSchedule OneCycleLR(double max_lr, int64_t total_steps, const OneCycleOptions& options) {
+  return LRSchedule(
+      {LRSchedule::Kind::kOneCycle,
+       {max_lr, static_cast<double>(total_steps), options.pct_start, options.linear ? 1.0 : 0.0,
+        options.div_factor, options.final_div_factor, options.three_phase ? 1.0 : 0.0}});
 }
 
 }  // namespace halftone::optim

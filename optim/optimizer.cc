@@ -98,6 +98,9 @@ absl::Status Optimizer::Validate() const {
   }
   HT_RETURN_IF_ERROR(
       CheckHyper(HyperOwner::kOption, title, "clip_norm", step_.clip_norm, kClipNorm));
+  if (step_.ema.has_value()) {
+    HT_RETURN_IF_ERROR(Annotate(step_.ema->Validate(), title + ": "));
+  }
   for (size_t i = 0; i < groups_.size(); ++i) {
     HT_RETURN_IF_ERROR(
         ValidateGroup(groups_.size() == 1 ? title : Concat(title, ": group ", i), i));
@@ -143,6 +146,7 @@ ir::Attributes Optimizer::ToMarker(const std::string& name, const std::vector<st
   marker.Set("skip", std::string(Name(step_.skip)));
   marker.Set("skip_nonfinite", step_.skip_nonfinite);
   marker.Set("clip_norm", step_.clip_norm);
+  if (step_.ema.has_value()) step_.ema->AddTo(marker);
   return marker;
 }
 

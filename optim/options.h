@@ -14,8 +14,9 @@
 //   skip            Whose non-finite gradients make it skip a step: SkipPolicy.
 //   skip_nonfinite  Also without grad scaler a step whose gradients are not all finite is skipped:
 //                   parameters, state and step count keep every bit.
+//   ema             Keeps a moving average of every parameter: optim::Ema.
 //
-// of which clip_norm, scaler, skip and skip_nonfinite are the whole optimizer's, not a group's.
+// of which clip_norm, scaler, skip, skip_nonfinite and ema are the whole optimizer's, not a group's.
 #pragma once
 
 #include <array>
@@ -27,6 +28,7 @@
 
 #include "halftone/core/doc.h"
 #include "halftone/graph/ops/support/update_hypers.h"
+#include "halftone/optim/ema.h"
 #include "halftone/optim/lr_schedule.h"
 
 namespace halftone::optim {
@@ -63,6 +65,7 @@ struct StepOptions {
   std::string scaler;
   SkipPolicy skip = SkipPolicy::kOwn;
   bool skip_nonfinite = false;
+  std::optional<Ema> ema;
 };
 
 // An option by name: the member, and the attribute of the marker that has its value (two for a
@@ -99,6 +102,7 @@ struct Field {
     OptimizerOption<scope, std::string> scaler = {};            \
     OptimizerOption<scope, SkipPolicy> skip = {};               \
     OptimizerOption<scope, bool> skip_nonfinite = {};           \
+    OptimizerOption<scope, std::optional<Ema>> ema = {};        \
   };                                                            \
   using Class##Options = Class##OptionsOf<Scope::kOptimizer>;   \
   using Class##GroupOptions = Class##OptionsOf<Scope::kGroup>;

@@ -1,15 +1,30 @@
 #include "halftone/optim/update_nodes.h"
 
-#include <numbers>
+#include <vector>
+
+#include "halftone/graph/ops/support/optimizers.h"
+#include "halftone/optim/schedule_formula.h"
 
 namespace halftone::optim {
 namespace {
 
 using ir::Expr;
 
-Expr Minimum(Expr a, double b) {
-  return a.builder()->Op("minimum", {a, a.builder()->ScalarLike(a, b)});
-}
+struct NodeMath {
+  using Number = Expr;
+  static Expr Like(Expr like, double c) { return like.builder()->ScalarLike(like, c); }
+  static Expr Minimum(Expr x, double c) { return Op("minimum", {x, Like(x, c)}); }
+  static Expr Maximum(Expr x, double c) { return Op("maximum", {x, Like(x, c)}); }
+  static Expr Floor(Expr x) { return Op("floor", {x}); }
+  static Expr Cos(Expr x) { return Op("cos", {x}); }
+  static Expr Log(Expr x) { return Op("log", {x}); }
+  static Expr Pow(Expr x, Expr y) { return Op("pow", {x, y}); }
+
+ private:
+  static Expr Op(const char* op, const std::vector<Expr>& operands) {
+    return operands[0].builder()->Op(op, operands);
+  }
+};
 
 }  // namespace
 
@@ -18,22 +33,8 @@ Expr LearningRateNodes(const LRSchedule& schedule, Expr base_lr, Expr applied_st
   ir::Builder& b = *base_lr.builder();
   Expr lr = b.Cast(base_lr, DType::kF64);
   Expr t = b.Cast(applied_steps, DType::kF64);
-  for (const LRSchedule::Term& term : schedule.terms()) {
-    const double n = static_cast<double>(term.steps);
-    switch (term.kind) {
-      case LRSchedule::Kind::kStep:
-        lr = lr * b.Op("pow", {b.Scalar(DType::kF64, term.value), b.Op("floor", {t / n})});
-        break;
-      case LRSchedule::Kind::kCosine: {
-        Expr angle = std::numbers::pi * Minimum(t, n) / n;
-        lr = (lr - term.value) * (1.0 + b.Op("cos", {angle})) * 0.5 + term.value;
-        break;
-      }
-      case LRSchedule::Kind::kWarmup:
-        lr = lr * ((Minimum(t, n) / n) * (1 - term.value) + term.value);
-        break;
-    }
-  }
+  const ScheduleFormula<NodeMath> formula(t);
+  for (const LRSchedule::Term& term : schedule.terms()) lr = formula.Rate(term, lr);
   b.NameNext("lr_now");
   return b.Cast(lr, DType::kF32);
 }
@@ -51,6 +52,36 @@ Expr ClipCoefficientNodes(Expr norm, Expr finite, double max_norm) {
   Expr coefficient = b.Op("minimum", {max_norm / (norm + 1e-6), one});
   b.NameNext("clip");
   return b.Op("where", {finite, coefficient, one});
+}
+
+// max(min(rising, decay), min_decay) times min(s, 1), which is 0 up to where averaging begins.
+Expr EmaWeightNodes(const Ema& ema, Expr update) {
+  ir::Builder& b = *update.builder();
+  const auto bounded = [&b](const char* op, Expr x, double bound) {
+    return b.Op(op, {x, b.ScalarLike(x, bound)});
+  };
+  const Expr since =
+      b.Cast(update, DType::kF64) - (1.0 + static_cast<double>(ema.update_after_step));
+  const Expr s = bounded("maximum", since, 0);
+  const Expr begun = bounded("minimum", s, 1);
+  Expr decay = begun * ema.decay;
+  if (ema.use_warmup) {
+    const Expr grown = s / ema.warmup_gamma + 1.0;
+    const Expr rising = 1.0 - b.Op("pow", {grown, b.ScalarLike(grown, -ema.warmup_power)});
+    decay = bounded("maximum", bounded("minimum", rising, ema.decay), ema.min_decay) * begun;
+  }
+  const Expr weight = 1.0 - decay;
+  b.NameNext("ema_weight");
+  return b.Cast(weight, DType::kF32);
+}
+
+Expr EmaNode(const std::string& name, Expr average, Expr parameter, Expr weight, Expr apply,
+             Expr update) {
+  ir::Builder& b = *average.builder();
+  const Expr one = b.Scalar(DType::kF32, 1);
+  b.NameNext(name);
+  return b.Op(ops::kUpdateInfo<ops::MovingAverageUpdate>.op,
+              {average, parameter, weight, one, one, apply, update});
 }
 
 }  // namespace halftone::optim

@@ -1,8 +1,11 @@
-// The scalar nodes around an optimizer update: learning rate, inverse loss scale, clip coefficient.
-// Passes put them into the graph; kernels need to know nothing of schedules or scalers.
+// The nodes around an optimizer update: learning rate, inverse loss scale, clip coefficient, moving
+// averages. Passes put them into the graph; kernels need to know nothing of schedules or scalers.
 #pragma once
 
+#include <string>
+
 #include "halftone/graph/ir/builder.h"
+#include "halftone/optim/ema.h"
 #include "halftone/optim/lr_schedule.h"
 
 namespace halftone::optim {
@@ -20,5 +23,14 @@ ir::Expr InverseScaleNodes(ir::Expr scale);
 // every gradient into NaN or zero, and the step is skipped or reported instead.
 // Dtypes: norm f32[], finite bool[] -> f32[]. Source: torch.nn.utils.clip_grad_norm_.
 ir::Expr ClipCoefficientNodes(ir::Expr norm, ir::Expr finite, double max_norm);
+
+// 1 - decay of an update, computed in f64. Dtypes: update i64[] -> f32[].
+ir::Expr EmaWeightNodes(const Ema& ema, ir::Expr update);
+
+// The average after an update, of which the parameter is `weight`, in a node of that name. Where
+// `apply` is false it stays, bit for bit. Dtypes: average and parameter alike, weight f32[], apply
+// bool[], update i64[].
+ir::Expr EmaNode(const std::string& name, ir::Expr average, ir::Expr parameter, ir::Expr weight,
+                 ir::Expr apply, ir::Expr update);
 
 }  // namespace halftone::optim

@@ -55,6 +55,12 @@ std::string FirstNonFiniteVariable(const std::string& optimizer) {
   return optimizer + ".first_nonfinite";
 }
 
+std::string EmaStepsVariable(const std::string& optimizer) { return optimizer + ".ema_steps"; }
+
+std::string PlateauVariable(const std::string& optimizer, const std::string& state) {
+  return optimizer + ".plateau." + state;
+}
+
 std::string SlotVariable(const std::string& optimizer, const std::string& parameter,
                          const std::string& slot) {
   return optimizer + "." + parameter + "." + slot;

@@ -31,6 +31,9 @@ absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker);
 std::string LearningRateVariable(const std::string& optimizer, size_t group = 0);
 std::string AppliedStepsVariable(const std::string& optimizer);    // i64[]
 std::string FirstNonFiniteVariable(const std::string& optimizer);  // i32[]
+std::string EmaStepsVariable(const std::string& optimizer);        // i64[], updates averaged
+// State of its ReduceLROnPlateau: "best" f64[], "num_bad_epochs" and "cooldown_counter" i64[].
+std::string PlateauVariable(const std::string& optimizer, const std::string& state);
 std::string SlotVariable(const std::string& optimizer, const std::string& parameter,
                          const std::string& slot);  // "optimizer0.fc1.weight.exp_avg"
 

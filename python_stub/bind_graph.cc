@@ -1,10 +1,12 @@
 #include <pybind11/stl.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/nn/ema_scope.h"
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/python_stub/bind.h"
 #include "halftone/python_stub/collect.h"
@@ -58,6 +60,7 @@ class Weak {
 using Metadata = std::map<std::string, std::string>;
 using OptimizerHandle = Weak<nn::OptimizerHandle>;
 using GroupHandle = Weak<nn::GroupHandle>;
+using PlateauHandle = Weak<nn::PlateauHandle>;
 using ScalerHandle = Weak<nn::ScalerHandle>;
 
 template <typename Handle, typename R>
@@ -145,6 +148,14 @@ OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
   optim::Optimizer optimizer = optim;
   if (lr_sch) optimizer.mutable_step_options().lr_schedule = *lr_sch;
   OptimizerHandle handle(graph.add_optimizer(optimizer, kNoLine), graph);
+  RaiseTraceError();
+  Check(graph.TakeStatus());
+  return handle;
+}
+
+PlateauHandle AddPlateau(PythonGraph& graph, OptimizerHandle& optimizer,
+                         const optim::ReduceLROnPlateau& plateau) {
+  PlateauHandle handle(graph.add_plateau(optimizer.get(), plateau, kNoLine), graph);
   RaiseTraceError();
   Check(graph.TakeStatus());
   return handle;
@@ -263,6 +274,18 @@ void BindHandles(py::module_& m) {
       .def_property_readonly("applied_steps", Getter(&O::applied_steps))
       .def_property_readonly("grad_norm", Getter(&O::grad_norm))
       .def_property_readonly("last_step_skipped", Getter(&O::last_step_skipped));
+  using P = nn::PlateauHandle;
+  py::class_<PlateauHandle>(m, "PlateauHandle", py::is_final())
+      .def(
+          "step",
+          [](PlateauHandle& h, double metric) {
+            const GraphLock lock = h.Lock();
+            return Unwrap(h.get().step(metric));
+          },
+          py::arg("metric"))
+      .def_property_readonly("best", Getter(&P::best))
+      .def_property_readonly("num_bad_epochs", Getter(&P::num_bad_epochs))
+      .def_property_readonly("cooldown_counter", Getter(&P::cooldown_counter));
   using S = nn::ScalerHandle;
   py::class_<ScalerHandle>(m, "ScalerHandle", py::is_final())
       .def_property_readonly("name", &ScalerHandle::name)
@@ -300,6 +323,27 @@ void BindHandles(py::module_& m) {
         return Text("LoadReport(" + report.ToString() + ")");
       });
 }
+
+// `with nn.EmaScope(graph):`
+class AveragesScope {
+ public:
+  explicit AveragesScope(py::object graph) : graph_(std::move(graph)) {}
+
+  void Enter() {
+    auto& graph = py::cast<PythonGraph&>(graph_);
+    auto scope = WithoutInterpreterLock([&] { return std::make_unique<nn::EmaScope>(graph); });
+    RaiseTraceError();
+    Check(scope->status());
+    scope_ = std::move(scope);
+  }
+  void Exit(const py::args& /*exception*/) {
+    WithoutInterpreterLock([&] { scope_.reset(); });
+  }
+
+ private:
+  py::object graph_;
+  std::unique_ptr<nn::EmaScope> scope_;  // gone before the graph
+};
 
 void BindConfig(py::module_& m) {
   py::class_<nn::GraphConfig>(m, "GraphConfig", py::is_final())
@@ -354,6 +398,7 @@ void BindGraph(py::module_& m) {
           },
           py::arg("name"), py::arg("module"))
       .def("add_optimizer", &AddOptimizer, py::arg("optim"), py::arg("lr_sch") = py::none())
+      .def("add_plateau", &AddPlateau, py::arg("optimizer"), py::arg("plateau"))
       .def("set_grad_scaler", &AddScaler<&PythonGraph::set_grad_scaler>, py::arg("scaler"))
       .def("add_scaler", &AddScaler<&PythonGraph::add_scaler>, py::arg("scaler"))
       .def(
@@ -384,6 +429,15 @@ void BindGraph(py::module_& m) {
              RaiseTraceError();
            })
       .def_property_readonly("is_training", Locked(&nn::Graph::is_training));
+  py::class_<AveragesScope>(m, "EmaScope", py::is_final(),
+                            "While it is open, parameters have the values of their averages")
+      .def(py::init([](const py::object& g) {
+             if (!py::isinstance<PythonGraph>(g)) RaiseTypeError("EmaScope: not a Graph");
+             return std::make_unique<AveragesScope>(g);
+           }),
+           py::arg("graph"))
+      .def("__enter__", [](AveragesScope& scope) { scope.Enter(); })
+      .def("__exit__", &AveragesScope::Exit);
   BindState(graph);
   BindTexts(graph);
 }

@@ -1,12 +1,16 @@
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
+#include "halftone/optim/reduce_on_plateau.h"
 #include "halftone/passes/amp/policy.h"
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
@@ -22,10 +26,21 @@ optim::ParameterList ToList(const Parameters& parameters) {
   return list;
 }
 
+// The value that a word stands for.
+template <typename T>
+T OneOf(const char* argument, const std::string& word,
+        const std::vector<std::pair<std::string, T>>& words) {
+  std::string expected;
+  for (const auto& [known, value] : words) {
+    if (known == word) return value;
+    expected += Concat(expected.empty() ? "" : " or ", known);
+  }
+  Raise(InvalidArgument(argument, " is \"", word, "\"; expected ", expected));
+}
+
 optim::SkipPolicy ToSkip(const std::string& skip) {
-  if (skip == "own") return optim::SkipPolicy::kOwn;
-  if (skip == "any") return optim::SkipPolicy::kAny;
-  Raise(InvalidArgument("skip is \"", skip, "\"; expected own or any"));
+  return OneOf<optim::SkipPolicy>(
+      "skip", skip, {{"own", optim::SkipPolicy::kOwn}, {"any", optim::SkipPolicy::kAny}});
 }
 
 template <typename O>
@@ -53,9 +68,75 @@ void BindSchedules(py::module_& m) {
       [](int64_t t_max, double eta_min) { return Valid(optim::CosineLR(t_max, eta_min)); },
       py::arg("t_max"), py::arg("eta_min") = 0.0);
   m.def(
+      "CosineAnnealingWarmRestarts",
+      [](int64_t t_0, int64_t t_mult, double eta_min) {
+        return Valid(optim::CosineAnnealingWarmRestarts(t_0, t_mult, eta_min));
+      },
+      py::arg("T_0"), py::arg("T_mult") = 1, py::arg("eta_min") = 0.0);
+  m.def(
+      "PolynomialLR",
+      [](int64_t total_iters, double power) {
+        return Valid(optim::PolynomialLR(total_iters, power));
+      },
+      py::arg("total_iters") = 5, py::arg("power") = 1.0);
+  const optim::OneCycleOptions one_cycle;
+  m.def(
+      "OneCycleLR",
+      [](double max_lr, int64_t total_steps, double pct_start, const std::string& anneal_strategy,
+         double div_factor, double final_div_factor, bool three_phase) {
+        const bool linear =
+            OneOf<bool>("anneal_strategy", anneal_strategy, {{"cos", false}, {"linear", true}});
+        return Valid(optim::OneCycleLR(
+            max_lr, total_steps, {pct_start, linear, div_factor, final_div_factor, three_phase}));
+      },
+      py::arg("max_lr"), py::arg("total_steps"), py::kw_only(),
+      py::arg("pct_start") = one_cycle.pct_start, py::arg("anneal_strategy") = "cos",
+      py::arg("div_factor") = one_cycle.div_factor,
+      py::arg("final_div_factor") = one_cycle.final_div_factor,
+      py::arg("three_phase") = one_cycle.three_phase);
+  m.def(
       "LinearWarmup",
       [](int64_t steps, double start) { return Valid(optim::LinearWarmup(steps, start)); },
       py::arg("steps"), py::arg("start_factor") = optim::kDefaultWarmupStart);
+}
+
+void BindEma(py::module_& m) {
+  const optim::Ema defaults;
+  py::class_<optim::Ema>(m, "Ema", py::is_final(), "A moving average of every parameter")
+      .def(py::init([](double decay, double min_decay, int64_t update_after_step, bool use_warmup,
+                       double warmup_gamma, double warmup_power) {
+             return Valid(optim::Ema{decay, min_decay, update_after_step, use_warmup, warmup_gamma,
+                                     warmup_power});
+           }),
+           py::arg("decay") = defaults.decay, py::arg("min_decay") = defaults.min_decay,
+           py::arg("update_after_step") = defaults.update_after_step,
+           py::arg("use_warmup") = defaults.use_warmup,
+           py::arg("warmup_gamma") = defaults.warmup_gamma,
+           py::arg("warmup_power") = defaults.warmup_power)
+      .def("decay_at", &optim::Ema::DecayAt, py::arg("update"))
+      .def_readonly("decay", &optim::Ema::decay);
+}
+
+void BindPlateau(py::module_& m) {
+  using Mode = optim::PlateauMode;
+  using Threshold = optim::PlateauThreshold;
+  const optim::ReduceLROnPlateauOptions defaults;
+  py::class_<optim::ReduceLROnPlateau>(m, "ReduceLROnPlateau", py::is_final(),
+                                       "Reduces base rates once a metric gets no better")
+      .def(py::init([](const std::string& mode, double factor, int64_t patience, double threshold,
+                       const std::string& threshold_mode, int64_t cooldown, double min_lr,
+                       double eps) {
+             return Valid(optim::ReduceLROnPlateau(
+                 {OneOf<Mode>("mode", mode, {{"min", Mode::kMin}, {"max", Mode::kMax}}), factor,
+                  patience, threshold,
+                  OneOf<Threshold>("threshold_mode", threshold_mode,
+                                   {{"rel", Threshold::kRel}, {"abs", Threshold::kAbs}}),
+                  cooldown, min_lr, eps}));
+           }),
+           py::arg("mode") = "min", py::arg("factor") = defaults.factor,
+           py::arg("patience") = defaults.patience, py::arg("threshold") = defaults.threshold,
+           py::arg("threshold_mode") = "rel", py::arg("cooldown") = defaults.cooldown,
+           py::arg("min_lr") = defaults.min_lr, py::arg("eps") = defaults.eps);
 }
 
 // One of PyTorch's dictionaries: "params" and options of their own.
@@ -122,7 +203,7 @@ void BindOptimizer(py::module_& m,
   const auto make = [fields](const py::iterable& params, const T&... own,
                              const optim::LRSchedule& lr_schedule, double clip_norm,
                              double clip_value, const std::string& scaler, const std::string& skip,
-                             bool skip_nonfinite) {
+                             bool skip_nonfinite, const std::optional<optim::Ema>& ema) {
     Options options;
     std::apply([&](const auto&... field) { ((options.*field.member = own), ...); }, fields);
     options.lr_schedule = lr_schedule;
@@ -131,6 +212,7 @@ void BindOptimizer(py::module_& m,
     options.scaler = scaler;
     options.skip = ToSkip(skip);
     options.skip_nonfinite = skip_nonfinite;
+    options.ema = ema;
     return Make<O>(params, options);
   };
   std::apply(
@@ -140,7 +222,7 @@ void BindOptimizer(py::module_& m,
                  (py::arg(field.name) = defaults.*field.member)..., py::kw_only(),
                  py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
                  py::arg("clip_value") = 0.0, py::arg("scaler") = "", py::arg("skip") = "own",
-                 py::arg("skip_nonfinite") = false);
+                 py::arg("skip_nonfinite") = false, py::arg("ema") = py::none());
       },
       fields);
 }
@@ -175,6 +257,8 @@ void BindScaler(py::module_& m) {
 
 void BindOptimizers(py::module_& m) {
   BindSchedules(m);
+  BindPlateau(m);
+  BindEma(m);
   py::class_<optim::Optimizer>(m, "Optimizer")
       .def_property_readonly("rule", &optim::Optimizer::rule)
       .def_property_readonly("lr", [](const optim::Optimizer& o) { return o.lr(); });

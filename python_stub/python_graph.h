@@ -40,6 +40,7 @@ class PythonGraph : public nn::Graph {
   using nn::Graph::add_module;
   using nn::Graph::add_optimizer;
   using nn::Graph::add_parameter;
+  using nn::Graph::add_plateau;
   using nn::Graph::add_scaler;
   using nn::Graph::named_parameters;
   using nn::Graph::parameters;

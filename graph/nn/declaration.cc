@@ -126,7 +126,50 @@ std::string Declaration::AddOptimizer(const optim::Optimizer& optimizer, Loc loc
              false,
              {}},
             loc);
+  if (optimizer.step_options().ema.has_value()) BindAverages(optimizers_.back(), loc);
   return name;
+}
+
+// Before compiling, so that a state that was loaded can be evaluated.
+void Declaration::BindAverages(const OptimizerEntry& entry, Loc loc) {
+  const auto bind = [&](const std::string& name, const ir::ValueType& type) {
+    BindState({name, type, ir::VariableKind::kOptimizer, false, {}}, loc);
+  };
+  bind(optim::EmaStepsVariable(entry.name), {DType::kI64, Shape{}});
+  for (const std::string& parameter : entry.parameter_names) {
+    const std::shared_ptr<runtime::VariableStorage> storage = store_.Find(parameter);
+    bind(optim::SlotVariable(entry.name, parameter, optim::kEmaSlot),
+         {storage->dtype(), storage->shape()});
+  }
+}
+
+void Declaration::AddPlateau(const std::string& optimizer, const optim::ReduceLROnPlateau& plateau,
+                             Loc loc) {
+  if (!internal::MayChange(info_, "add_plateau", loc)) return;
+  OptimizerEntry* entry = FindOptimizer(optimizer);
+  if (entry == nullptr) {
+    Fail(loc, FailedPrecondition("add_plateau: \"", optimizer, "\" is no optimizer of this graph; ",
+                                 "expected what add_optimizer gave"));
+  } else if (entry->plateau.has_value()) {
+    Fail(loc, absl::AlreadyExistsError(
+                  Concat("add_plateau was called twice for ", optimizer, "; expected once")));
+  } else if (const absl::Status wrong = plateau.Validate(); !wrong.ok()) {
+    Fail(loc, Annotate(wrong, optimizer + ": "));
+  } else {
+    entry->plateau = plateau;
+    const auto bind = [&](const char* state, DType dtype, double value) {
+      BindState({optim::PlateauVariable(optimizer, state),
+                 ir::ValueType{dtype, Shape{}},
+                 ir::VariableKind::kOptimizer,
+                 false,
+                 {ir::Initializer::Kind::kConstant, value, 0}},
+                loc);
+    };
+    const optim::PlateauState start = plateau.Start();
+    bind("best", DType::kF64, start.best);
+    bind("num_bad_epochs", DType::kI64, 0);
+    bind("cooldown_counter", DType::kI64, 0);
+  }
 }
 
 std::string Declaration::AddScaler(const amp::GradScaler& scaler, Loc loc) {

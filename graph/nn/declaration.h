@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "halftone/graph/runtime/variable_store.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
+#include "halftone/optim/reduce_on_plateau.h"
 
 namespace halftone::nn {
 
@@ -37,6 +39,7 @@ struct OptimizerEntry {
   optim::Optimizer optimizer;
   std::vector<std::string> parameter_names;  // of all groups, in order
   StepResult last;
+  std::optional<optim::ReduceLROnPlateau> plateau = std::nullopt;
 
   std::vector<std::string> GroupNames(size_t group) const;
   ir::Attributes ToMarker(size_t group) const;
@@ -82,6 +85,7 @@ class Declaration {
   void AddModule(const std::string& name, Module& module, Loc loc);
   void AddParameter(const std::string& name, const Parameter& parameter, Loc loc);
   std::string AddOptimizer(const optim::Optimizer& optimizer, Loc loc);
+  void AddPlateau(const std::string& optimizer, const optim::ReduceLROnPlateau& plateau, Loc loc);
   std::string AddScaler(const amp::GradScaler& scaler, Loc loc);
   std::string SetGradScaler(const amp::GradScaler& scaler, Loc loc);
   // The same for a graph that lowers to f16 without one.
@@ -130,6 +134,7 @@ class Declaration {
   void Add(Addition addition);
   // Declares state whose name and first value are known before compiling.
   void BindState(const ir::Variable& variable, Loc loc, const Tensor& value = {});
+  void BindAverages(const OptimizerEntry& entry, Loc loc);
   // The names of an optimizer's parameters, group after group. Errors: a parameter that is not this
   // graph's, that another optimizer or group has, or that is not f32 or f64.
   absl::StatusOr<std::vector<std::string>> NamesForOptimizer(

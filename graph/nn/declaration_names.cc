@@ -149,6 +149,7 @@ std::vector<std::string> OptimizerEntry::SlotsOf(size_t group) const {
   std::vector<std::string> names;
   if (!rule.ok()) return names;
   for (const optim::StateSlot& slot : rule->slots) names.push_back(slot.name);
+  if (optimizer.step_options().ema.has_value()) names.emplace_back(optim::kEmaSlot);
   return names;
 }
 

@@ -238,12 +238,16 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
   HT_RETURN_IF_ERROR(internal::CheckMayChange(impl_->declared.info(), "load_state_dict"));
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
+  HT_RETURN_IF_ERROR(impl_->CheckNoAverages("load_state_dict"));
   return impl_->state.Load(state, options, config);
 }
 
 absl::Status Graph::save_checkpoint(const std::string& path,
                                     const std::map<std::string, std::string>& metadata) {
   runtime::Checkpoint checkpoint;
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  HT_RETURN_IF_ERROR(impl_->CheckNoAverages("save_checkpoint"));
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, state_dict());
   checkpoint.metadata = metadata;
   return runtime::WriteCheckpoint(path, checkpoint);
@@ -293,6 +297,13 @@ ParameterSplit Graph::split_parameters(const std::vector<std::string>& patterns,
 
 OptimizerHandle Graph::add_optimizer(const optim::Optimizer& optimizer, Loc loc) {
   return OptimizerHandle(this, impl_->declared.AddOptimizer(optimizer, loc));
+}
+
+PlateauHandle Graph::add_plateau(const OptimizerHandle& optimizer,
+                                 const optim::ReduceLROnPlateau& plateau, Loc loc) {
+  const std::string name = optimizer.graph_ == this ? optimizer.name() : "";
+  impl_->declared.AddPlateau(name, plateau, loc);
+  return PlateauHandle(this, name);
 }
 
 ScalerHandle Graph::add_scaler(const amp::GradScaler& scaler, Loc loc) {

@@ -19,6 +19,7 @@
 #include "halftone/graph/runtime/state_lock.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
+#include "halftone/optim/reduce_on_plateau.h"
 
 namespace halftone::kernels {
 class Kernel;
@@ -216,6 +217,10 @@ class Graph {
   // graph, each in one group of one optimizer. What build() does not use stays as it is, which
   // notes() tells.
   OptimizerHandle add_optimizer(const optim::Optimizer& optimizer, Loc loc = Loc::current());
+  // Has the base rates of an optimizer follow a metric, see PlateauHandle::step; one for each
+  // optimizer. Its state is the graph's: "optimizer0.plateau.best", ...
+  PlateauHandle add_plateau(const OptimizerHandle& optimizer,
+                            const optim::ReduceLROnPlateau& plateau, Loc loc = Loc::current());
   // The scaler of every backward() and optimizer that names none; named scaler0.
   ScalerHandle set_grad_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
   // A further scaler, to be named where it is used.
@@ -226,7 +231,9 @@ class Graph {
 
  private:
   friend class GroupHandle;
+  friend class EmaScope;
   friend class OptimizerHandle;
+  friend class PlateauHandle;
   friend class ScalerHandle;
   friend class Value;
   struct Impl;

@@ -38,6 +38,7 @@ absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(GraphConfig& config, Build bu
   if (internal::Trace::Of(declared.info()) != nullptr) {
     return FailedPrecondition("graph @", declared.name(), " was called inside its own build()");
   }
+  if (training) HT_RETURN_IF_ERROR(CheckNoAverages("a training step"));
   HT_RETURN_IF_ERROR(declared.UpdateNames().status());
   HT_RETURN_IF_ERROR(CheckInputs(declared.name(), in));
   const size_t mode = modes.Read(declared, training);

@@ -33,11 +33,16 @@ struct Graph::Impl {
   // Gives a graph that lowers to f16 a scaler if it has none: f16 gradients vanish without one. A
   // pass drops it where nothing is f16.
   absl::Status AddAutomaticScaler(const GraphConfig& config);
+  // See EmaScope.
+  absl::Status EnterAverages(uint64_t seed);
+  absl::Status LeaveAverages();
+  absl::Status CheckNoAverages(const char* what) const;
 
   Declaration declared;
   GraphNotes notes;
   Device device;
   bool training = true;
+  bool averages_in_place = false;  // an EmaScope lives
   int debug = 0;
   Profile profile;  // of every step; null: none
   ModuleModes modes;

@@ -70,6 +70,46 @@ bool OptimizerHandle::last_step_skipped() const {
   return !entry->last.applied;
 }
 
+double PlateauHandle::State(const char* state, double fallback) const {
+  if (graph_ == nullptr) return fallback;
+  return graph_->impl_->state.Scalar(optim::PlateauVariable(optimizer_, state), fallback);
+}
+
+double PlateauHandle::best() const { return State("best", std::nan("")); }
+int64_t PlateauHandle::num_bad_epochs() const {
+  return static_cast<int64_t>(State("num_bad_epochs", 0));
+}
+int64_t PlateauHandle::cooldown_counter() const {
+  return static_cast<int64_t>(State("cooldown_counter", 0));
+}
+
+absl::StatusOr<bool> PlateauHandle::step(double metric) {
+  if (graph_ == nullptr) return FailedPrecondition("step: the handle belongs to no graph");
+  Graph::Impl& impl = *graph_->impl_;
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(impl.declared.info(), "step"));
+  const runtime::StateLock lock = impl.declared.Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  const OptimizerEntry* entry = impl.declared.FindOptimizer(optimizer_);
+  if (entry == nullptr || !entry->plateau.has_value()) {
+    return FailedPrecondition("step: ", optimizer_, " has no ReduceLROnPlateau");
+  }
+  optim::PlateauState state{best(), num_bad_epochs(), cooldown_counter()};
+  const bool reduce = entry->plateau->Step(metric, state);
+  for (const auto& [name, value] :
+       {std::pair{"best", state.best},
+        {"num_bad_epochs", static_cast<double>(state.num_bad_epochs)},
+        {"cooldown_counter", static_cast<double>(state.cooldown_counter)}}) {
+    HT_RETURN_IF_ERROR(impl.state.SetScalar(optim::PlateauVariable(optimizer_, name), value));
+  }
+  if (!reduce) return false;
+  OptimizerHandle optimizer(graph_, optimizer_);
+  for (size_t i = 0; i < optimizer.num_groups(); ++i) {
+    GroupHandle group = optimizer.group(i);
+    HT_RETURN_IF_ERROR(group.set_lr(entry->plateau->Reduced(group.lr())));
+  }
+  return true;
+}
+
 const std::string& ScalerHandle::name() const {
   return graph_ != nullptr && name_.empty() ? graph_->impl_->declared.info().default_scaler : name_;
 }

@@ -63,9 +63,35 @@ class OptimizerHandle {
 
  private:
   friend class Graph;
+  friend class PlateauHandle;
   OptimizerHandle(Graph* graph, std::string name) : graph_(graph), name_(std::move(name)) {}
   Graph* graph_ = nullptr;
   std::string name_;
+};
+
+// The ReduceLROnPlateau of an optimizer, from add_plateau. Valid as long as the graph.
+class PlateauHandle {
+ public:
+  PlateauHandle() = default;
+  // Of its optimizer.
+  const std::string& name() const { return optimizer_; }
+
+  // Takes the metric of an evaluation. Where it did not get better for long enough, the base rates
+  // of all groups are reduced, which compiles nothing. Gives whether that was so; rates that are at
+  // min_lr stay. Errors: FailedPrecondition inside build().
+  absl::StatusOr<bool> step(double metric);
+  // The state, saved with the graph's. `best` is infinite before the first value.
+  double best() const;
+  int64_t num_bad_epochs() const;
+  int64_t cooldown_counter() const;
+
+ private:
+  friend class Graph;
+  PlateauHandle(Graph* graph, std::string optimizer)
+      : graph_(graph), optimizer_(std::move(optimizer)) {}
+  double State(const char* state, double fallback) const;
+  Graph* graph_ = nullptr;
+  std::string optimizer_;
 };
 
 // One grad scaler of a graph, from set_grad_scaler, add_scaler or grad_scaler. Valid as long as the

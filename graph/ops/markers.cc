@@ -229,7 +229,14 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
                "whether norm statistics move in a step that skip_nonfinite skips"),
       Optional("clip_norm", 0.0, "largest norm over all groups; 0: no clipping"),
       Optional("clip_norm_of_all", 0.0, "largest norm over all optimizers that have this"),
-      Optional("clip_value", 0.0, "largest magnitude of an entry of a gradient; 0: no clipping")};
+      Optional("clip_value", 0.0, "largest magnitude of an entry of a gradient; 0: no clipping"),
+      Optional("ema", false, "keeps <name>.<param>.ema, an average of each parameter"),
+      Optional("ema_decay", 0.9999, "of the average, see optim::Ema, as are the following"),
+      Optional("ema_min_decay", 0.0, "lowest decay of the warm-up"),
+      Optional("ema_update_after_step", int64_t{0}, "updates before averaging begins"),
+      Optional("ema_use_warmup", false, "whether the decay grows"),
+      Optional("ema_warmup_gamma", 1.0, "how slowly it grows"),
+      Optional("ema_warmup_power", 2.0 / 3, "how it grows")};
   for (ir::AttrSpec& attr : HyperAttrs()) r.attrs.push_back(std::move(attr));
   r.infer = InferOptimizer;
   r.has_side_effect = true;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "halftone/optim/ema.h"
 #include "halftone/optim/update_nodes.h"
 #include "halftone/optim/update_rule.h"
 #include "halftone/passes/amp/scaling.h"
@@ -48,7 +49,7 @@ class Lowering {
       return InvalidArgument("optimizer \"", name(), "\" is declared twice; expected once");
     }
     for (const char* common : {"rule", "scaler", "skip", "skip_nonfinite", "update_buffers_on_skip",
-                               "clip_norm", "clip_norm_of_all"}) {
+                               "clip_norm", "clip_norm_of_all", "ema"}) {
       if (ir::Equal(*attrs().Find(common), *marker->attrs().Find(common))) continue;
       return InvalidArgument("optimizer \"", name(), "\": ", common, " of group ", number(marker),
                              " is not that of group ", number(groups_[0]),
@@ -133,6 +134,7 @@ class Lowering {
         HT_RETURN_IF_ERROR(AddUpdate(updates[group], *groups_[group], input, step, writers));
         ++context.stats["updates"];
       }
+      if (attrs().GetBool("ema")) HT_RETURN_IF_ERROR(AddAverages(context));
       b_.Commit(optim::AppliedStepsVariable(name()),
                 IsSplat(apply_.value(), 1) ? step : b_.Op("where", {apply_, step, steps}));
     }
@@ -250,6 +252,39 @@ class Lowering {
     std::vector<Expr> outputs = b_.Make(update.rule.op, inputs, update.rule.attrs);
     HT_RETURN_IF_ERROR(b_.status());
     for (size_t k = 0; k < committed.size(); ++k) b_.Commit(committed[k], outputs[k]);
+    updated_.emplace(param, outputs[0]);
+    return b_.status();
+  }
+
+  // Behind all updates, so that launches of neighbours stay whole. Of a parameter without a gradient
+  // too, as it is: no average may be left at its first value.
+  absl::Status AddAverages(PassContext& context) {
+    const optim::Ema ema = optim::Ema::Of(attrs());
+    HT_RETURN_IF_ERROR(Annotate(ema.Validate(), Concat("optimizer \"", name(), "\": ")));
+    const std::string counter = optim::EmaStepsVariable(name());
+    const Expr before = b_.Var(StateVariable(counter, {DType::kI64, {}}, 0));
+    const Expr one = b_.Scalar(DType::kI64, 1);
+    b_.NameNext(Named("ema_step"));
+    const Expr update = b_.Op("add", {before, one});
+    const Expr weight = optim::EmaWeightNodes(ema, update);
+    HT_RETURN_IF_ERROR(b_.status());
+    for (const ir::Node* group : groups_) {
+      for (const std::string& param : group->attrs().Get<std::vector<std::string>>("params")) {
+        const ir::Variable* variable = group->graph().FindVariable(param);
+        if (variable == nullptr) continue;
+        const auto updated = updated_.find(param);
+        const Expr value =
+            updated != updated_.end() ? updated->second : b_.Var(ir::Variable(*variable));
+        const std::string slot = optim::SlotVariable(name(), param, optim::kEmaSlot);
+        const Expr average = b_.Var(StateVariable(slot, value.type(), 0));
+        b_.Commit(slot,
+                  optim::EmaNode(param + "_ema_next", average, value, weight, apply_, update));
+        HT_RETURN_IF_ERROR(b_.status());
+        ++context.stats["averages"];
+      }
+    }
+    b_.Commit(counter,
+              IsSplat(apply_.value(), 1) ? update : b_.Op("where", {apply_, update, before}));
     return b_.status();
   }
 
@@ -257,6 +292,7 @@ class Lowering {
   ir::Node* scaler_;  // null: no loss scaling
   ir::Builder b_;
   Expr inverse_scale_, norm_, finite_, clip_, apply_;
+  std::map<std::string, Expr> updated_;  // parameters and their new values
 };
 
 using Lowerings = std::deque<Lowering>;  // values point to their builder, which must not move

@@ -25,7 +25,10 @@
 //             skip_nonfinite skips. An optimizer without gradients updates nothing and counts
 //             neither a step nor a check: applied is false and grad_norm 0.
 // order:      after scale-losses, before update-scalers.
-// stats:      optimizers, updates, guarded_buffers
+// With ema, behind the updates: %step = add(%ema_steps, 1), a weight made of it, and for each
+// parameter commit "optimizer0.w.ema" = moving_average_update(%ema, %w_next, %weight, ...).
+//
+// stats:      optimizers, updates, averages, guarded_buffers
 // errors:     InvalidArgument: an unknown parameter, one that has a commit already or two
 //             optimizers; a bad schedule; an unknown rule; a name declared twice; groups that
 //             disagree in what holds for the optimizer; two values of clip_norm_of_all.

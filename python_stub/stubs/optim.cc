@@ -35,7 +35,8 @@ void PrintClass(const Options& options) {
       OwnFields(options));
   for (const char* of_every_optimizer :
        {"*", "lr_schedule: LRSchedule = ...", "clip_norm: float = 0.0", "clip_value: float = 0.0",
-        "scaler: str = \"\"", "skip: str = \"own\"", "skip_nonfinite: bool = False"}) {
+        "scaler: str = \"\"", "skip: str = \"own\"", "skip_nonfinite: bool = False",
+        "ema: Optional[Ema] = None"}) {
     parameters.emplace_back(of_every_optimizer);
   }
   std::cout << "\n" << ClassStub(Options::kTitle, "Optimizer", Options::kDoc, {}, parameters);

@@ -20,7 +20,7 @@ std::vector<Tensor> Batch(int step, int64_t n = 24) {
   return {x, y};
 }
 
-enum class Rule { kSgd, kMomentum, kAdam, kAdamW, kGroups };
+enum class Rule { kSgd, kMomentum, kAdam, kAdamW, kNAdam, kLamb, kGroups };
 
 struct Setting {
   std::string name = "";
@@ -49,6 +49,15 @@ class Mlp : public Graph {
         break;
       case Rule::kAdamW:
         optimizer = add_optimizer(optim::AdamW(parameters(), {.lr = 1e-2, .clip_norm = clip}));
+        break;
+      case Rule::kNAdam:
+        optimizer = add_optimizer(optim::NAdam(
+            parameters(),
+            {.lr = 1e-2, .lr_schedule = optim::OneCycleLR(1e-2, 20), .clip_norm = clip}));
+        break;
+      case Rule::kLamb:
+        optimizer = add_optimizer(optim::LAMB(
+            parameters(), {.lr = 1e-2, .clip_norm = clip, .ema = optim::Ema{.decay = 0.75}}));
         break;
       case Rule::kGroups: {
         const ParameterSplit split = split_parameters({"*.bias", "norm.*"});
@@ -105,6 +114,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Setting{.name = "momentum_f32", .rule = Rule::kMomentum},
                       Setting{.name = "adam_f32", .rule = Rule::kAdam},
                       Setting{.name = "adamw_f32_clipped", .rule = Rule::kAdamW, .clip_norm = 0.1},
+                      Setting{.name = "nadam_f32", .rule = Rule::kNAdam},
+                      Setting{.name = "lamb_f32", .rule = Rule::kLamb},
+                      Setting{.name = "lamb_f16", .rule = Rule::kLamb, .low = DType::kF16},
                       Setting{.name = "groups_f32", .rule = Rule::kGroups},
                       Setting{
                           .name = "groups_f32_clipped", .rule = Rule::kGroups, .clip_norm = 0.1},
@@ -136,6 +148,40 @@ TEST(CudaStep, OptimizerUpdatesAreOneKernelAndWriteTheLowCopies) {
         << node.Label();
   });
   Call(graph, Batch(3));
+}
+
+// Averages are one launch more, and the launch of the updates stays one.
+TEST(CudaStep, AveragesAreOneKernelAndStandInForParameters) {
+  const auto batch = [](int step) { return Batch(step); };
+  const Setting setting{.rule = Rule::kLamb, .low = DType::kF16};
+  Mlp on_cpu(setting), on_cuda(setting);
+  Train(on_cpu, Device::Cpu(), 5, batch);
+  Train(on_cuda, Device::Cuda(0), 5, batch);
+  for (const char* op : {"lamb_update", "moving_average_update"}) {
+    EXPECT_NE(on_cuda.kernel_log().find(Concat("and 5 more: one cuda:native:", op)),
+              std::string::npos)
+        << on_cuda.kernel_log();
+  }
+  int copies = 0;
+  for (const auto& node : on_cuda.compiled_graph()->nodes()) {
+    const bool writes = node->op().name == "lamb_update" && IsLow(node->attrs().GetDType("low"));
+    copies += writes ? 1 : 0;
+  }
+  EXPECT_EQ(copies, 4) << "updates write the 16-bit weights also where averages read them";
+  const auto evaluate = [](Mlp& graph) {
+    graph.eval();
+    const double loss = Call(graph, Batch(9))[0].item();
+    graph.train();
+    return loss;
+  };
+  const double own = evaluate(on_cuda);
+  {
+    const EmaScope cpu(on_cpu), cuda(on_cuda);
+    ASSERT_TRUE(cpu.status().ok() && cuda.status().ok());
+    EXPECT_TRUE(Follows({evaluate(on_cuda)}, {evaluate(on_cpu)}, 2e-3));
+    EXPECT_NE(evaluate(on_cuda), own);
+  }
+  EXPECT_EQ(evaluate(on_cuda), own);
 }
 
 // Two weights in one group, two biases and the norm's two in the other.

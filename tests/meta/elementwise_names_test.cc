@@ -37,6 +37,8 @@ const std::map<std::string, std::string>& Allowed() {
       {"graph/ops/regression_losses.cc", "the ops in their gradients"},
       {"optim/update_nodes.cc", "builds a graph of them"},
       {"passes/amp/scaling.cc", "builds a graph of them"},
+      {"python_stub/bind_optimizers.cc", "\"cos\" and \"abs\" are values of arguments"},
+      {"python_stub/halftone/optim.pyi.in", "\"cos\" is a value of an argument"},
       {"passes/autodiff/autodiff.cc", "builds a graph of them"},
       {"passes/autodiff/insert_optimizers.cc", "builds a graph of them"},
       {"passes/autodiff/reverse_sweep.cc", "builds a graph of them"},

@@ -90,11 +90,13 @@ TEST(OptimizerNames, AreInNoOtherProductFile) {
   const Names names = Described();
   ASSERT_THAT(names,
               ::testing::IsSupersetOf({"sgd", "sgd_update", "adam", "adam_update", "adamw"}));
-  EXPECT_THAT(CheckNames(ReadTree(HALFTONE_SOURCE_DIR),
-                         {.applies = IsProduct,
-                          .named_in = [&](const auto& file) { return NamedIn(file, names); },
-                          .allowed = {{kDescriptions, "the descriptions"}}}),
-              IsEmpty());
+  EXPECT_THAT(
+      CheckNames(ReadTree(HALFTONE_SOURCE_DIR),
+                 {.applies = IsProduct,
+                  .named_in = [&](const auto& file) { return NamedIn(file, names); },
+                  .allowed = {{kDescriptions, "the descriptions"},
+                              {"optim/update_nodes.cc", "the update that is no optimizer's"}}}),
+      IsEmpty());
 }
 
 TEST(OptimizerNames, OfRows) {

@@ -184,8 +184,7 @@ TEST(MarkerInference, F65Optimizer) {
             "optimizer: group is -1; expected 0..2147483647");
   ir::Attributes adam = with("rule", std::string("adam"));
   adam.Set("beta1", 1.0);
-  EXPECT_EQ(Infer("optimizer", "", adam),
-            "optimizer: beta1 is 1; expected 0 or more and below 1");
+  EXPECT_EQ(Infer("optimizer", "", adam), "optimizer: beta1 is 1; expected 0 or more and below 1");
   // Of another rule's it may be anything: 0 is no epsilon of lamb.
   EXPECT_EQ(Infer("optimizer", "", with("eps", 0.0)), "f32[] bool[]");
   ir::Attributes lamb = with("rule", std::string("lamb"));
