@@ -160,8 +160,7 @@ void RegisterDifferentiationMarkers(ir::OpRegistry& registry) {
       "loss_seed",
       "The number that the reverse sweep of a loss starts from: 1, times the loss scale where the "
       "scaler is active. Made by autodiff. Shapes: that of the loss; f32, also for a 16-bit loss, "
-      "since "
-      "a scale of 65536 is no f16 (f64 for f64).");
+      "since a scale of 65536 is no f16 (f64 for f64).");
   seed.inputs = {{"loss", ir::kFloats, "one element"}};
   seed.outputs = {{"seed", "shape of the loss"}};
   seed.attrs = {StringAttr("scaler", "", "name of the scaler marker; empty: none")};

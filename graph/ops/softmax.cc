@@ -91,8 +91,7 @@ ir::OpRecord SoftmaxRecord(const char* name) {
   ir::OpRecord r;
   r.name = name;
   r.source =
-      "Bridle: \"Probabilistic interpretation of feedforward classification network outputs\", "
-      "1990; "
+      "Bridle: \"Probabilistic interpretation of feedforward classification network outputs\", 1990; "
       "https://pytorch.org/docs/stable/generated/torch.nn.Softmax.html";
   r.inputs = {{"x", ir::kFloats, "any shape of rank 1 or more"}};
   r.outputs = {{"y", "as x"}};
