@@ -9,6 +9,8 @@
 // (kernels/cpu/simd/math-inl.h, kernels/scalar_math.inc), and HT_FUNCTOR_INLINE. No Ne: Highway
 // 1.0.3 has NaN != NaN false. Included once per type or SIMD target.
 //
+// What an op has as numbers, attributes, are members of its functor, made by With.
+//
 // gelu and silu keep their relative error below 0 too, down to where they underflow: no 1 + tanh or
 // 1 + erf, which cancel there. What decays like e^-q is scaled by e^(-q/2) twice, since e^-q is
 // subnormal, and short of digits, before the result is. Limits at -inf are -0: arguments are
@@ -28,9 +30,49 @@ HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
+// F with as many of the numbers as it has members.
+template <typename F>
+HT_FUNCTOR_INLINE F With(V first, V second) {
+  if constexpr (requires { F{first, second}; }) {
+    return F{first, second};
+  } else if constexpr (requires { F{first}; }) {
+    return F{first};
+  } else {
+    return F{};
+  }
+}
+
 // Unary: y = f(x). NaN goes through all of them.
 struct ReluF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return Select(Lt(x, Splat(0.0)), Splat(0.0), x); }
+};
+struct Relu6F {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    return ReluF()(Select(Gt(x, Splat(6.0)), Splat(6.0), x));
+  }
+};
+struct HardtanhF {
+  V min_val, max_val;
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    return Select(Lt(x, min_val), min_val, Select(Gt(x, max_val), max_val, x));
+  }
+};
+struct LeakyReluF {
+  V negative_slope;
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    return Select(Gt(x, Splat(0.0)), x, Mul(negative_slope, x));
+  }
+};
+struct HardsigmoidF {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    return Div(Relu6F()(Add(x, Splat(3.0))), Splat(6.0));
+  }
+};
+// 0 below -3 without a product, which would be NaN at -inf.
+struct HardswishF {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    return Select(Le(x, Splat(-3.0)), Splat(0.0), Mul(x, HardsigmoidF()(x)));
+  }
 };
 struct SigmoidF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return SigmoidV(x); }
@@ -122,25 +164,75 @@ struct GeluTanhF {
     return Gated(x, c, RootOfGate(c, Mul(c, c)));
   }
 };
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|): nothing overflows, and both terms keep their digits.
-struct SoftplusF {
-  // log(1 + t) for t in [0, 1]. What rounding u = 1 + t costs cancels in log(u) / (u - 1). Source:
-  // Goldberg, "What every computer scientist should know about floating-point arithmetic",
-  // theorem 4.
-  static HT_FUNCTOR_INLINE V LogOfOneAnd(V t) {
-    const V u = Add(Splat(1.0), t), kept = Sub(u, Splat(1.0));
-    return Select(Gt(kept, Splat(0.0)), Mul(LogV(u), Div(t, kept)), t);
-  }
-  HT_FUNCTOR_INLINE V operator()(V x) const {
-    const V rest = LogOfOneAnd(ExpV(Neg(Abs(x))));
-    return Add(Select(Gt(x, Splat(0.0)), x, Splat(0.0)), rest);
-  }
-};
 struct ExpF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return ExpV(x); }
 };
 struct LogF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return LogV(x); }
+};
+// What rounding u = 1 + x costs cancels in log(u) / (u - 1). Source: Goldberg, "What every computer
+// scientist should know about floating-point arithmetic", theorem 4.
+struct Log1pF {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V u = Add(Splat(1.0), x), kept = Sub(u, Splat(1.0)), log = LogV(u);
+    const V y = Select(Eq(kept, Splat(0.0)), x, Mul(log, Div(x, kept)));
+    return Select(IsFinite(u), y, log);
+  }
+};
+// The same for u = e^x: (u - 1) / log(u). Source: Higham, "Accuracy and stability of numerical
+// algorithms", 2nd edition, section 1.14.1 (Kahan).
+struct Expm1F {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V one = Splat(1.0), u = ExpV(x), less = Sub(u, one);
+    const V y = Select(Eq(u, one), x, Mul(less, Div(x, LogV(u))));
+    // -1 where u is so small that its own digits, and then its logarithm, are none.
+    return Select(Gt(less, Splat(-1.0)), Select(IsFinite(u), y, u), less);
+  }
+};
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|): nothing overflows, and both terms keep their digits.
+struct SoftplusF {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V rest = Log1pF()(ExpV(Neg(Abs(x))));
+    return Add(Select(Gt(x, Splat(0.0)), x, Splat(0.0)), rest);
+  }
+};
+struct LogSigmoidF {
+  HT_FUNCTOR_INLINE V operator()(V x) const { return Neg(SoftplusF()(Neg(x))); }
+};
+// With n = e^x (e^x + 2), tanh(log(1 + e^x)) is n / (n + 2); above 0 the same times e^-2x. h is
+// e^(-|x| / 2), g is h^2.
+struct MishF {
+  static constexpr double kBound = 2000;  // e^(-kBound / 2) is 0 in f64
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V two = Splat(2.0), c = Clamped(x, kBound), h = ExpV(Mul(Splat(-0.5), Abs(c)));
+    const V g = Mul(h, h), below = Div(Add(g, two), Add(Mul(g, Add(g, two)), two));
+    const V above = Div(Add(Splat(1.0), Add(g, g)), Denominator(g));
+    return Select(Lt(x, Splat(0.0)), Mul(Mul(c, h), Mul(h, below)), Mul(x, above));
+  }
+  // (n + 2) e^-2x of x > 0.
+  static HT_FUNCTOR_INLINE V Denominator(V g) {
+    return Add(Splat(1.0), Mul(Add(g, g), Add(Splat(1.0), g)));
+  }
+};
+struct EluF {
+  V alpha;
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    return Select(Gt(x, Splat(0.0)), x, Mul(alpha, Expm1F()(x)));
+  }
+};
+struct SeluF {
+  static constexpr double kScale = 1.0507009873554805, kAlpha = 1.6732632423543773;
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V below = Mul(Splat(kScale * kAlpha), Expm1F()(x));
+    return Select(Gt(x, Splat(0.0)), Mul(Splat(kScale), x), below);
+  }
+};
+// Beyond 1e30 it is 1 to any digit; inf / inf would be NaN.
+struct SoftsignF {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V c = Clamped(x, 1e30);
+    return Div(c, Add(Splat(1.0), Abs(c)));
+  }
 };
 struct SqrtF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return Sqrt(x); }
@@ -154,6 +246,27 @@ struct AbsF {
 struct FloorF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return Floor(x); }
 };
+struct CeilF {
+  HT_FUNCTOR_INLINE V operator()(V x) const { return Neg(Floor(Neg(x))); }
+};
+// Adding 2^23 (f64: 2^52), whose neighbours are whole, rounds half to even.
+struct RoundF {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V big = Splat(kF32 ? 0x1p23 : 0x1p52), a = Abs(x), whole = Sub(Add(a, big), big);
+    const V rounded = Select(Lt(x, Splat(0.0)), Neg(whole), whole);
+    const V kept = Select(Lt(a, big), rounded, x);  // what is large is whole; NaN stays NaN
+    return Select(Eq(x, Splat(0.0)), x, kept);      // -0 stays -0
+  }
+};
+struct SignF {
+  HT_FUNCTOR_INLINE V operator()(V x) const {
+    const V zero = Splat(0.0);
+    return Select(Gt(x, zero), Splat(1.0), Select(Lt(x, zero), Splat(-1.0), x));
+  }
+};
+struct SquareF {
+  HT_FUNCTOR_INLINE V operator()(V x) const { return Mul(x, x); }
+};
 struct CosF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return CosV(x); }
 };
@@ -166,11 +279,43 @@ struct ErfF {
 struct ReciprocalF {
   HT_FUNCTOR_INLINE V operator()(V x) const { return Div(Splat(1.0), x); }
 };
+struct RsqrtF {
+  HT_FUNCTOR_INLINE V operator()(V x) const { return Div(Splat(1.0), Sqrt(x)); }
+};
 
 // Gradients: dx = f(saved, dy), where saved is x or y as the op record says.
 struct ReluGradF {
   HT_FUNCTOR_INLINE V operator()(V y, V dy) const {
     return Select(Le(y, Splat(0.0)), Splat(0.0), dy);
+  }
+};
+struct Relu6GradF {
+  HT_FUNCTOR_INLINE V operator()(V y, V dy) const {
+    return Select(Le(Splat(6.0), y), Splat(0.0), ReluGradF()(y, dy));
+  }
+};
+struct HardtanhGradF {
+  V min_val, max_val;
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    const V zero = Splat(0.0);
+    return Select(Le(x, min_val), zero, Select(Le(max_val, x), zero, dy));
+  }
+};
+struct LeakyReluGradF {
+  V negative_slope;
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    return Select(Gt(x, Splat(0.0)), dy, Mul(negative_slope, dy));
+  }
+};
+struct HardsigmoidGradF {
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    return Select(Le(Splat(3.0), Abs(x)), Splat(0.0), Div(dy, Splat(6.0)));
+  }
+};
+struct HardswishGradF {
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    const V three = Splat(3.0), between = Mul(dy, Div(Add(Add(x, x), three), Splat(6.0)));
+    return Select(Le(x, Neg(three)), Splat(0.0), Select(Le(three, x), dy, between));
   }
 };
 struct SigmoidGradF {
@@ -191,6 +336,44 @@ struct SoftplusGradF {
   HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
     const V one = Splat(1.0), t = ExpV(Neg(Abs(x)));
     return Mul(dy, Div(Select(Lt(x, Splat(0.0)), t, one), Add(one, t)));
+  }
+};
+struct LogSigmoidGradF {
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const { return SoftplusGradF()(Neg(x), dy); }
+};
+// With t = tanh(log(1 + e^x)) = n / (n + 2) as in MishF, t + 4 x e^x (1 + e^x) / (n + 2)^2.
+struct MishGradF {
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    const V one = Splat(1.0), two = Splat(2.0), c = Clamped(x, MishF::kBound);
+    const V h = ExpV(Mul(Splat(-0.5), Abs(c))), g = Mul(h, h), four_c = Mul(Splat(4.0), c);
+    const V n2 = Add(Mul(g, Add(g, two)), two);
+    const V sum = Add(Mul(Add(g, two), n2), Mul(four_c, Add(g, one)));
+    const V below = Mul(h, Mul(h, Div(sum, Mul(n2, n2))));
+    const V d = MishF::Denominator(g), xdt = Div(Mul(four_c, Mul(g, Mul(g, Add(one, g)))), d);
+    const V above = Div(Add(Add(one, Add(g, g)), xdt), d);
+    const V slope = Select(Lt(x, Splat(0.0)), below, above);
+    return Mul(dy, AroundZero(x, slope, -1.1924312145154952, 0.2669479140495345,
+                              0.20473126408010587, 0.041907821043609873, -0.020271822716684246));
+  }
+};
+// e^x is e^(x/2) twice: subnormal, it would be short of digits before the product is.
+struct EluGradF {
+  V alpha;
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    const V h = ExpV(Mul(Splat(0.5), x));
+    return Mul(dy, Select(Gt(x, Splat(0.0)), Splat(1.0), Mul(Mul(alpha, h), h)));
+  }
+};
+struct SeluGradF {
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    return Mul(Splat(SeluF::kScale), EluGradF{Splat(SeluF::kAlpha)}(x, dy));
+  }
+};
+// Divided by 1 + |x| twice: its square may be inf.
+struct SoftsignGradF {
+  HT_FUNCTOR_INLINE V operator()(V x, V dy) const {
+    const V a = Add(Splat(1.0), Abs(x));
+    return Div(Div(dy, a), a);
   }
 };
 // Phi(x) + x phi(x).

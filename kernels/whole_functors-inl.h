@@ -31,6 +31,12 @@ struct AbsF {
     return x < 0 ? NegF()(x) : x;
   }
 };
+struct SignF {
+  template <typename T>
+  HT_FUNCTOR_INLINE T operator()(T x) const {
+    return static_cast<T>(static_cast<int>(x > 0) - static_cast<int>(x < 0));
+  }
+};
 
 struct AddF {
   template <typename T>
@@ -48,6 +54,12 @@ struct MulF {
   template <typename T>
   HT_FUNCTOR_INLINE T operator()(T a, T b) const {
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
+};
+struct SquareF {
+  template <typename T>
+  HT_FUNCTOR_INLINE T operator()(T x) const {
+    return MulF()(x, x);
   }
 };
 struct MaximumF {

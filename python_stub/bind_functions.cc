@@ -30,6 +30,7 @@ void BindElementwise(py::module_& m) {
     m.def(op, Traced(f), argument..., ir::OpRegistry::Global().Find(op)->doc.c_str());
   };
 #define HT_UNARY(op, ...) define(#op, Unary<nn::op>, py::arg("x"));
+#define HT_TUNABLE(...)
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
 #define HT_BINARY(op, ...) define(#op, Binary<nn::op>, py::arg("a"), py::arg("b"));

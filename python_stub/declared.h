@@ -1,5 +1,5 @@
-// What graph/nn/functions.def and modules.def declare, as values: the bindings and the stubs are
-// made of it. Nothing here needs Python.
+// What graph/nn/functions.def and modules.def declare, and rows of elementwise.def with numbers, as
+// values: the bindings and the stubs are made of it. Nothing here needs Python.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/graph/ir/op.h"
 #include "halftone/halftone.h"
 
 namespace halftone::python {
@@ -90,6 +91,16 @@ inline std::tuple<> OptionsOf(Type<NoOptions> /*options*/) { return {}; }
 #define HT_END_OPTIONS(Name) ); }
 #include "halftone/graph/nn/modules.def"
 
+// Of the layers of elementwise.def that have numbers.
+#define HT_NUMBER_OPTION(name, value) \
+    , std::tuple(Option<Options, double>{#name, "", &Options::name})
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...)  \
+  inline auto OptionsOf(Type<nn::Layer##Options> /*options*/) {  \
+    using Options = nn::Layer##Options;                          \
+    return std::tuple_cat(std::tuple<>() HT_EACH_NUMBER(HT_NUMBER_OPTION, Numbers)); \
+  }
+#include "halftone/graph/ops/support/elementwise.def"
+
 // AttributesOf(Type<nn::Linear>()): its parameters and buffers in order.
 #define HT_MODULE(Name, doc)                              \
   inline auto AttributesOf(Type<nn::Name> /*module*/) {   \
@@ -99,6 +110,15 @@ inline std::tuple<> OptionsOf(Type<NoOptions> /*options*/) { return {}; }
 #define HT_OPTIONAL_PARAMETER(name) {#name, true, &Module::name},
 #define HT_END_MODULE(Name) }; }
 #include "halftone/graph/nn/modules.def"
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...)                       \
+  inline std::vector<Attribute<nn::Layer>> AttributesOf(Type<nn::Layer> /*module*/) { \
+    return {};                                                                        \
+  }
+#include "halftone/graph/ops/support/elementwise.def"
+
+inline const char* DocOfOp(const char* op) {
+  return ir::OpRegistry::Global().Find(op)->doc.c_str();
+}
 
 // ForEachFunction(visit): visit(Type<Result>(), call, declaration) for every function, where
 // call(x, ...) calls it.
@@ -115,6 +135,12 @@ void ForEachFunction(const Visit& visit) {
   using namespace nn;  // NOLINT: the types and defaults of the rows
   using F = ValueFunction;
 #include "halftone/graph/nn/functions.def"
+#define HT_NUMBER_DEFAULTED(name, value) , std::tuple(Defaulted<double>{#name, value})
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...)                  \
+  visit(Type<Value>(), [](const auto&... in) { return nn::op(in...); },          \
+        Declare(#op, DocOfOp(#op), std::tuple_cat(std::tuple(Required<Value>{"x"}) \
+                                     HT_EACH_NUMBER(HT_NUMBER_DEFAULTED, Numbers))));
+#include "halftone/graph/ops/support/elementwise.def"
 }
 
 // ForEachModule(visit): visit(Type<nn::Linear>(), declaration) for every module.
@@ -127,6 +153,11 @@ template <typename Visit>
 void ForEachModule(const Visit& visit) {
   using namespace nn;  // NOLINT: the option structs of the rows
 #include "halftone/graph/nn/modules.def"
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...) \
+  visit(Type<nn::Layer>(), Declare(#Layer, DocOfOp(#op), std::tuple<>(), Type<Layer##Options>()));
+#include "halftone/graph/ops/support/elementwise.def"
+#undef HT_NUMBER_OPTION
+#undef HT_NUMBER_DEFAULTED
 }
 // clang-format on
 

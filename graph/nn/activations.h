@@ -1,6 +1,8 @@
-// Layers without parameters, for Sequential. Those with options are described in modules.def.
+// Activations and Flatten as layers, for Sequential. Those with options are described in modules.def.
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -8,6 +10,12 @@
 #include "halftone/graph/nn/module.h"
 
 namespace halftone::nn {
+
+namespace internal {
+// "Hardtanh(min_val=-1, max_val=1)".
+std::string DescriptionOf(const char* layer,
+                          std::initializer_list<std::pair<const char*, double>> numbers);
+}  // namespace internal
 
 // A layer for every activation of graph/ops/support/elementwise.def, called as in PyTorch: ReLU
 // applies nn::relu.
@@ -18,6 +26,31 @@ namespace halftone::nn {
     std::string description() const override { return #Layer "()"; }               \
   };
 #include "halftone/graph/ops/support/elementwise.def"
+
+// And for every one with numbers: LeakyReLU(0.2), LeakyReLU({.negative_slope = 0.2}).
+#define HT_NUMBER_ARGUMENT(name, value) options_.name,
+#define HT_NUMBER_NAMED(name, value) {#name, options_.name},
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...)                                      \
+  class Layer : public Module {                                                           \
+   public:                                                                                \
+    using Options = Layer##Options;                                                       \
+    explicit Layer(const Options& options = {}) : options_(options) {}                    \
+    template <std::convertible_to<double>... N>                                           \
+    requires(sizeof...(N) > 0) explicit Layer(N... numbers)                               \
+        : options_{static_cast<double>(numbers)...} {}                                    \
+    Value forward(const Value& x) override {                                              \
+      return op(x, HT_EACH_NUMBER(HT_NUMBER_ARGUMENT, Numbers) internal::CallSite());     \
+    }                                                                                     \
+    std::string description() const override {                                            \
+      return internal::DescriptionOf(#Layer, {HT_EACH_NUMBER(HT_NUMBER_NAMED, Numbers)}); \
+    }                                                                                     \
+                                                                                          \
+   private:                                                                               \
+    Options options_;                                                                     \
+  };
+#include "halftone/graph/ops/support/elementwise.def"
+#undef HT_NUMBER_ARGUMENT
+#undef HT_NUMBER_NAMED
 
 class GELU : public Module {
  public:
@@ -31,6 +64,20 @@ class GELU : public Module {
 
  private:
   GELUOptions options_;
+};
+
+class PReLU : public Module {
+ public:
+  using Options = PReLUOptions;
+  explicit PReLU(const PReLUOptions& options = {});
+  explicit PReLU(int64_t num_parameters) : PReLU(PReLUOptions{num_parameters}) {}
+  Value forward(const Value& x) override;
+  std::string description() const override;
+
+  Parameter weight;
+
+ private:
+  int64_t num_parameters_;
 };
 
 class Flatten : public Module {

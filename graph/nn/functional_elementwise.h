@@ -8,12 +8,21 @@
 
 #include "halftone/core/doc.h"
 #include "halftone/graph/nn/op.h"
+#include "halftone/graph/ops/support/elementwise_numbers.h"
 
 namespace halftone::nn {
 
 #define HT_UNARY(op, Formula, ...) \
   HT_DOC(__VA_ARGS__)              \
   inline Value op(const Value& x, Loc loc = Loc::current()) { return Op(#op, {x}, {}, loc); }
+#define HT_NUMBER_PARAMETER(name, value) double name = value,
+#define HT_NUMBER_ATTRIBUTE(name, value) {#name, name},
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...)                                       \
+  HT_DOC(__VA_ARGS__)                                                                      \
+  inline Value op(const Value& x,                                                          \
+                  HT_EACH_NUMBER(HT_NUMBER_PARAMETER, Numbers) Loc loc = Loc::current()) { \
+    return Op(#op, {x}, {HT_EACH_NUMBER(HT_NUMBER_ATTRIBUTE, Numbers)}, loc);              \
+  }
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
 #define HT_BINARY(op, Formula, ...) \
@@ -28,5 +37,7 @@ namespace halftone::nn {
     return Op(#op, {a, b}, {}, loc);                                          \
   }
 #include "halftone/graph/ops/support/elementwise.def"
+#undef HT_NUMBER_PARAMETER
+#undef HT_NUMBER_ATTRIBUTE
 
 }  // namespace halftone::nn

@@ -107,6 +107,29 @@ std::string AvgPool2d::description() const { return Concat("AvgPool2d", Text(ker
 
 std::string Dropout::description() const { return Concat("Dropout(", p_, ")"); }
 
+std::string internal::DescriptionOf(const char* layer,
+                                    std::initializer_list<std::pair<const char*, double>> numbers) {
+  std::string text;
+  for (const auto& [name, value] : numbers) {
+    text += Concat(text.empty() ? "" : ", ", name, "=", value);
+  }
+  return Concat(layer, "(", text, ")");
+}
+
+PReLU::PReLU(const PReLUOptions& options) : num_parameters_(options.num_parameters) {
+  Fail(internal::CheckPositive("PReLU", {{"num_parameters", options.num_parameters}}));
+  if (!status().ok()) return;
+  weight = Parameter(Shape{num_parameters_}, {ir::Initializer::Kind::kConstant, options.init, 0});
+  register_parameter("weight", weight);
+}
+
+Value PReLU::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  return prelu(x, Value(weight, loc), loc);
+}
+
+std::string PReLU::description() const { return Concat("PReLU(", num_parameters_, ")"); }
+
 Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options)
     : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim), options_(options) {
   Fail(internal::CheckPositive(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "halftone/core/doc.h"
+#include "halftone/graph/ops/support/elementwise_numbers.h"
 
 namespace halftone::nn {
 
@@ -43,5 +44,14 @@ struct AxisList {
 #define HT_END_OPTIONS(Name) };
 #include "halftone/graph/nn/modules.def"
 // clang-format on
+
+// Of the layers of elementwise.def: LeakyReLUOptions has a double negative_slope.
+#define HT_NUMBER_MEMBER(name, value) double name = value;
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...) \
+  struct Layer##Options {                            \
+    HT_EACH_NUMBER(HT_NUMBER_MEMBER, Numbers)        \
+  };
+#include "halftone/graph/ops/support/elementwise.def"
+#undef HT_NUMBER_MEMBER
 
 }  // namespace halftone::nn

@@ -2,10 +2,12 @@
 // y = f(a, b) with NumPy's broadcasting, element by element.
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ops/support/elementwise_numbers.h"
 #include "halftone/graph/ops/support/expr.h"
 #include "halftone/graph/ops/support/infer.h"
 #include "halftone/graph/ops/support/record.h"
@@ -21,6 +23,8 @@ using ir::GradContext;
 constexpr double kFunctionFlops = 10, kActivationFlops = 12;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Of selu: mean 0 and variance 1 are a fixed point of the activations.
+constexpr double kSeluScale = 1.0507009873554805, kSeluAlpha = 1.6732632423543773;
 constexpr double kSqrt2 = std::numbers::sqrt2, kInvSqrtPi = std::numbers::inv_sqrtpi;
 
 constexpr ir::DTypeSet kSigned{DType::kF64,  DType::kF32, DType::kF16,
@@ -40,6 +44,16 @@ struct UnaryRow {
   std::vector<std::string> gradient_ops{};
   Expr (*decompose)(Expr x) = nullptr;
 };
+// The attributes that are the numbers of a formula.
+using Numbers = ir::Attributes;
+struct TunableRow {
+  std::string doc{}, source{};
+  ir::AmpTrait amp{};
+  double flops = 1;
+  GradientBy gradient_by = GradientBy::kNothing;
+  Expr (*decompose)(Expr x, const Numbers& n) = nullptr;
+  absl::Status (*check)(const ir::InferContext& ctx) = nullptr;
+};
 struct ApproximableRow {
   std::string doc{}, source{};
   ir::AmpTrait amp{};
@@ -54,6 +68,7 @@ struct GradientRow {
   double flops = 1;
   GradientBy of = GradientBy::kInput;
   Expr (*decompose)(Expr at, Expr dy) = nullptr;
+  Expr (*decompose_by)(Expr at, Expr dy, const Numbers& n) = nullptr;
 };
 struct ApproximableGradientRow {
   std::string doc{}, source{};
@@ -114,13 +129,49 @@ void AddUnary(ir::OpRegistry& r, const char* name, UnaryRow row) {
   AddOp(r, std::move(op));
 }
 
-void AddGradient(ir::OpRegistry& r, const char* name, GradientRow row) {
+// Types alike, and numbers that are some.
+Types InferTunable(const ir::InferContext& ctx) {
+  for (const auto& [name, value] : ctx.attrs.entries()) {
+    const double* number = std::get_if<double>(&value);
+    if (number != nullptr && std::isnan(*number)) {
+      return OpError(ctx, name, " nan; expected a number");
+    }
+  }
+  return InferSameTypes(ctx);
+}
+
+void AddTunable(ir::OpRegistry& r, const char* name, std::vector<ir::AttrSpec> numbers,
+                TunableRow row) {
+  ir::OpRecord op = ElementwiseOp(name, {"x"}, ir::kFloats, std::move(row.doc),
+                                  std::move(row.source), std::move(row.amp));
+  op.attrs = std::move(numbers);
+  op.infer = [check = row.check](const ir::InferContext& ctx) -> Types {
+    Types types = InferTunable(ctx);
+    if (types.ok() && check != nullptr) HT_RETURN_IF_ERROR(check(ctx));
+    return types;
+  };
+  op.cost = FlopsPerOutput(row.flops);
+  op.decompose = [f = row.decompose](auto&, auto& in, auto& attrs) {
+    return std::vector<Expr>{f(in[0], attrs)};
+  };
+  SetGradientOp(op, row.gradient_by);
+  AddOp(r, std::move(op));
+}
+
+// Its attributes are those of the op whose gradient it is, which stands before it in the table.
+void AddGradient(ir::OpRegistry& r, const std::string& name, GradientRow row) {
   const std::string at = row.of == GradientBy::kInput ? "x" : "y";
   ir::OpRecord op = ElementwiseOp(name, {at, "dy"}, ir::kFloats, std::move(row.doc),
                                   std::move(row.source), std::move(row.amp));
-  op.infer = InferSameTypes;
+  op.attrs = r.Find(name.substr(0, name.size() - std::strlen("_grad")))->attrs;
+  op.infer = InferTunable;
   op.cost = FlopsPerOutput(row.flops);
   op.decompose = As(row.decompose);
+  if (row.decompose_by != nullptr) {
+    op.decompose = [f = row.decompose_by](auto&, auto& in, auto& attrs) {
+      return std::vector<Expr>{f(in[0], in[1], attrs)};
+    };
+  }
   AddOp(r, std::move(op));
 }
 
@@ -204,6 +255,12 @@ void AddLogical(ir::OpRegistry& r, const char* name, std::vector<std::string> in
 
 // What rows are written with.
 
+absl::Status CheckOrder(const ir::InferContext& ctx, const char* low, const char* high) {
+  const double l = ctx.attrs.GetFloat(low), h = ctx.attrs.GetFloat(high);
+  if (l <= h) return absl::OkStatus();
+  return OpError(ctx, low, " ", l, ", ", high, " ", h, "; expected ", low, " <= ", high);
+}
+
 // The adjoint of broadcasting operand i.
 void SetOperand(GradContext& c, int i, Expr dx) { c.set_dx(i, SumTo(dx, c.in(i).shape())); }
 
@@ -263,6 +320,9 @@ std::optional<ir::AmpRefinement> DenySquareInF16(const ir::Node& node, DType low
 
 void Register_elementwise(ir::OpRegistry& r) {
 #define HT_UNARY(op, Formula, ...) AddUnary(r, #op, UnaryRow{__VA_ARGS__});
+#define HT_NUMBER_ATTR(name, value) Optional(#name, value, "in the formula"),
+#define HT_TUNABLE(op, Formula, Module, Numbers, ...) \
+  AddTunable(r, #op, {HT_EACH_NUMBER(HT_NUMBER_ATTR, Numbers)}, TunableRow{__VA_ARGS__});
 #define HT_APPROXIMABLE(op, ByErf, ByTanh, ...) \
   AddApproximable(r, #op, ApproximableRow{__VA_ARGS__});
 #define HT_GRADIENT(op, Formula, ...) AddGradient(r, #op, GradientRow{__VA_ARGS__});
@@ -276,6 +336,7 @@ void Register_elementwise(ir::OpRegistry& r) {
 #define HT_LOGICAL(op, Formula, ...) AddLogical(r, #op, {"a", "b"}, LogicalRow{__VA_ARGS__});
 #define HT_LOGICAL_UNARY(op, Formula, ...) AddLogical(r, #op, {"a"}, LogicalRow{__VA_ARGS__});
 #include "halftone/graph/ops/support/elementwise.def"
+#undef HT_NUMBER_ATTR
 }
 
 }  // namespace halftone::ops

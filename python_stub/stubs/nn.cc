@@ -6,7 +6,6 @@
 #include <tuple>
 #include <vector>
 
-#include "halftone/graph/ir/op.h"
 #include "halftone/python_stub/declared.h"
 #include "halftone/python_stub/stubs/stub_text.h"
 
@@ -73,8 +72,6 @@ Parameters ParametersOf(const Declared& declared, Parameters parameters = {}) {
   return parameters;
 }
 
-const std::string& DocOfOp(const char* op) { return ir::OpRegistry::Global().Find(op)->doc; }
-
 void PrintClass(const char* name, const std::string& doc, const Parameters& attributes,
                 const Parameters& parameters) {
   std::cout << "\n" << ClassStub(name, "_Layer", doc, attributes, parameters);
@@ -90,6 +87,7 @@ void PrintElementwise() {
   PrintClass(#Layer, DocOfOp(#op), {}, {"self"}); \
   PrintFunction(#op, {"x: _Input"}, "Value", DocOfOp(#op));
 #define HT_UNARY(op, ...) PrintFunction(#op, {"x: _Input"}, "Value", DocOfOp(#op));
+#define HT_TUNABLE(...)
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
 #define HT_BINARY(op, ...) \

@@ -1,4 +1,4 @@
-// gelu, its tanh form, silu, softplus and their gradients where they are small, and at infinity.
+// gelu, its tanh form, silu, mish, softplus and their gradients where they are small, and at infinity.
 // Right values: the formulas in long double, written so that nothing cancels.
 #include <gtest/gtest.h>
 
@@ -29,6 +29,12 @@ Real Phi(Real x) { return std::erfc(-x / std::sqrt(Real{2})) / 2; }
 Real Gate(Real x) { return 2 * std::sqrt(2 / kPi) * (x + Real{0.044715L} * x * x * x); }
 Real GateSlope(Real x) { return 2 * std::sqrt(2 / kPi) * (1 + 3 * Real{0.044715L} * x * x); }
 
+// With n = e^2x + 2 e^x, n / (n + 2).
+Real TanhOfSoftplus(Real x) {
+  const Real e = std::exp(x), n = e * (e + 2);
+  return n / (n + 2);
+}
+
 const Activation kActivations[] = {
     {"silu", "", [](Real x) { return x * Sigmoid(x); },
      [](Real x) { return Sigmoid(x) * (1 + x * Sigmoid(-x)); }, -1.2784645427610738},
@@ -38,6 +44,12 @@ const Activation kActivations[] = {
     {"gelu", "tanh", [](Real x) { return x * Sigmoid(Gate(x)); },
      [](Real x) { return Sigmoid(Gate(x)) * (1 + x * Sigmoid(-Gate(x)) * GateSlope(x)); },
      -0.7524614220710163},
+    {"mish", "", [](Real x) { return x * TanhOfSoftplus(x); },
+     [](Real x) {
+       const Real t = TanhOfSoftplus(x);
+       return t + x * (1 - t) * (1 + t) * Sigmoid(x);
+     },
+     -1.1924312145154952},
 };
 
 OpCase CaseOf(const Activation& a, bool gradient, const std::vector<double>& x) {

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "halftone/tests/support/op_cases.h"
 
 namespace halftone::testing {
@@ -22,13 +24,13 @@ void AddShapes(std::vector<OpCase>& cases, const std::string& op, ir::Attributes
   cases.back().gradient = false;
 }
 
+// frozen: x or y only says which way the gradient goes.
 void AddGradShapes(std::vector<OpCase>& cases, const std::string& op, double lo, double hi,
-                   ir::Attributes attrs = {}, const std::string& suffix = "") {
+                   ir::Attributes attrs = {}, const std::string& suffix = "", bool frozen = false) {
   const auto add = [&](const std::string& variant, const Shape& shape) {
-    // y only says which way relu_grad goes.
     const OpInput at = Distinct(shape, lo, hi);
-    cases.push_back(Case(op, variant + suffix,
-                         {op == "relu_grad" ? Frozen(at) : at, Reals(shape, -2, 2)}, attrs));
+    cases.push_back(
+        Case(op, variant + suffix, {frozen ? Frozen(at) : at, Reals(shape, -2, 2)}, attrs));
   };
   add("one", {1});
   add("31", {31});
@@ -41,18 +43,38 @@ void AddGradShapes(std::vector<OpCase>& cases, const std::string& op, double lo,
 }  // namespace
 
 void AddCases_activation(std::vector<OpCase>& cases) {
-  for (const char* op : {"relu", "sigmoid", "tanh", "silu", "softplus"}) AddShapes(cases, op);
+  for (const char* op : {"relu", "relu6", "sigmoid", "hardsigmoid", "logsigmoid", "tanh", "silu",
+                         "hardswish", "mish", "softplus", "selu", "softsign"}) {
+    AddShapes(cases, op);
+  }
+  const ir::Attributes slope = {{"negative_slope", 0.2}}, alpha = {{"alpha", 1.5}};
+  const ir::Attributes ends = {{"min_val", -1.25}, {"max_val", 2.5}};
+  const ir::Attributes one_end = {{"min_val", -0.75},
+                                  {"max_val", std::numeric_limits<double>::infinity()}};
+  AddShapes(cases, "leaky_relu", slope);
+  AddShapes(cases, "elu", alpha);
+  AddShapes(cases, "hardtanh", ends);
+  AddShapes(cases, "hardtanh", one_end, "_one_end");
   const ir::Attributes by_erf = {{"approximate", std::string("none")}};
   const ir::Attributes by_tanh = {{"approximate", std::string("tanh")}};
   AddShapes(cases, "gelu", by_erf);
   AddShapes(cases, "gelu", by_tanh, "_tanh");
 
   // y of relu is not negative, of sigmoid in (0, 1), of tanh in (-1, 1); relu_grad takes any.
-  AddGradShapes(cases, "relu_grad", -1, 1);
+  AddGradShapes(cases, "relu_grad", -1, 1, {}, "", /*frozen=*/true);
+  AddGradShapes(cases, "relu6_grad", -1, 8, {}, "", /*frozen=*/true);
+  AddGradShapes(cases, "hardsigmoid_grad", -4, 4, {}, "", /*frozen=*/true);
+  AddGradShapes(cases, "hardtanh_grad", -4, 4, ends, "", /*frozen=*/true);
+  AddGradShapes(cases, "hardtanh_grad", -4, 4, one_end, "_one_end", /*frozen=*/true);
+  AddGradShapes(cases, "leaky_relu_grad", -4, 4, slope, "", /*frozen=*/true);
   AddGradShapes(cases, "sigmoid_grad", 0, 1);
   AddGradShapes(cases, "tanh_grad", -1, 1);
   AddGradShapes(cases, "silu_grad", -4, 4);
-  AddGradShapes(cases, "softplus_grad", -4, 4);
+  for (const char* op : {"softplus_grad", "logsigmoid_grad", "hardswish_grad", "mish_grad",
+                         "selu_grad", "softsign_grad"}) {
+    AddGradShapes(cases, op, -4, 4);
+  }
+  AddGradShapes(cases, "elu_grad", -4, 4, alpha);
   AddGradShapes(cases, "gelu_grad", -4, 4, by_erf);
   AddGradShapes(cases, "gelu_grad", -4, 4, by_tanh, "_tanh");
 }

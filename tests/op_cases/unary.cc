@@ -29,19 +29,25 @@ void AddInteger(std::vector<OpCase>& cases, const std::string& op, DType dtype, 
 void AddCases_unary(std::vector<OpCase>& cases) {
   AddShapes(cases, "exp", -5, 5);
   AddShapes(cases, "log", 0.01, 20);
+  AddShapes(cases, "expm1", -5, 5);
+  AddShapes(cases, "log1p", -0.9, 20);
   AddShapes(cases, "sqrt", 0.01, 20);
+  AddShapes(cases, "rsqrt", 0.25, 20);
   AddShapes(cases, "cos", -8, 8);
   AddShapes(cases, "sin", -8, 8);
   AddShapes(cases, "erf", -3, 3);
   AddShapes(cases, "reciprocal", 0.25, 8);
   AddShapes(cases, "neg", -2, 2);
   AddShapes(cases, "abs", -2, 2);
-  AddShapes(cases, "floor", -9, 9, false);
+  AddShapes(cases, "square", -3, 3);
+  for (const char* op : {"floor", "ceil", "round", "sign"}) AddShapes(cases, op, -9, 9, false);
   // Where exp leaves f16's range on both sides.
   cases.push_back(NoGradient(Case("exp", "far", {Distinct({33}, -20, 12)})));
   for (DType dtype : {DType::kI64, DType::kI32}) {
     AddInteger(cases, "neg", dtype, -1000, 1000);
     AddInteger(cases, "abs", dtype, -1000, 1000);
+    AddInteger(cases, "sign", dtype, -1, 1);
+    AddInteger(cases, "square", dtype, -1000, 1000);
   }
 }
 

@@ -10,12 +10,12 @@ from models import Array
 from test_graphs import run
 
 X = np.array([-2.5, -0.5, 0.25, 1.0, 3.0], np.float32)
-OTHERS = {"Conv2d", "Dropout", "Embedding", "Flatten", "Linear"}
+OTHERS = {"Conv2d", "Dropout", "Embedding", "Flatten", "Linear", "PReLU"}
 LAYERS = [n for n in vars(nn) if n != n.lower() and n.lower() in vars(nn) and n not in OTHERS]
 
 
 def test_layers_are_found() -> None:
-    assert {"ReLU", "Sigmoid", "Tanh", "SiLU", "GELU"} <= set(LAYERS)
+    assert {"ReLU", "Sigmoid", "Tanh", "SiLU", "GELU", "Mish", "LogSigmoid", "Hardtanh"} <= set(LAYERS)
 
 
 class Layered(nn.Graph):
@@ -39,6 +39,21 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "tanh": np.tanh,
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "logsigmoid": lambda x: -np.log1p(np.exp(-x)),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543773 * np.expm1(x)),
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "hardtanh": lambda x: np.clip(x, -1, 1),
+    "expm1": np.expm1,
+    "square": np.square,
+    "ceil": np.ceil,
+    "round": np.round,
+    "sign": np.sign,
     "exp": np.exp,
     "cos": np.cos,
     "sin": np.sin,
@@ -83,6 +98,29 @@ def test_functions_of_two_arrays_or_a_number(name: str) -> None:
 def test_functions_of_positive_numbers(name: str) -> None:
     want = getattr(np, name)(np.abs(X.astype(np.float64)))
     np.testing.assert_allclose(run(getattr(nn, name), np.abs(X)), want, rtol=2e-6)
+
+
+def test_log1p_and_rsqrt() -> None:
+    x = np.abs(X.astype(np.float64))
+    np.testing.assert_allclose(run(nn.log1p, np.abs(X)), np.log1p(x), rtol=2e-6)
+    np.testing.assert_allclose(run(nn.rsqrt, np.abs(X)), x**-0.5, rtol=2e-6)
+
+
+def test_numbers_have_the_names_of_pytorch() -> None:
+    assert run(lambda x: nn.leaky_relu(x, negative_slope=0.5), X).tolist() == [-1.25, -0.25, 0.25, 1, 3]
+    assert run(lambda x: nn.hardtanh(x, min_val=-2, max_val=2), X).tolist() == [-2, -0.5, 0.25, 1, 2]
+    assert run(lambda x: nn.elu(x, alpha=0), X).tolist() == [0, 0, 0.25, 1, 3]
+    by_layer, by_function = Layered(nn.LeakyReLU(negative_slope=0.5), lambda x: nn.leaky_relu(x, 0.5))(X)
+    assert by_layer.tolist() == by_function.tolist()
+    by_layer, by_function = Layered(nn.PReLU(), lambda x: nn.leaky_relu(x, 0.25))(X)
+    assert by_layer.tolist() == by_function.tolist()
+
+
+def test_clamp_with_either_end_absent() -> None:
+    assert run(lambda x: nn.clamp(x, min=0), X).tolist() == [0, 0, 0.25, 1, 3]
+    assert run(lambda x: nn.clamp(x, max=0), X).tolist() == [-2.5, -0.5, 0, 0, 0]
+    assert run(lambda x: nn.clamp(x, None, 1), X).tolist() == [-2.5, -0.5, 0.25, 1, 1]
+    assert run(lambda x: nn.clamp(x, -1, 1), X).tolist() == [-1, -0.5, 0.25, 1, 1]
 
 
 def test_logic() -> None:

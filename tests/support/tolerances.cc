@@ -13,13 +13,14 @@ const std::map<std::string, OpClass>& Classes() {
   static const auto* const classes = [] {
     auto* map = new std::map<std::string, OpClass>;
     for (const char* op :
-         {"relu",          "relu_grad",    "neg",        "abs",         "floor",      "add",
-          "sub",           "mul",          "div",        "sqrt",        "reciprocal", "maximum",
-          "minimum",       "equal",        "not_equal",  "less",        "less_equal", "greater",
-          "greater_equal", "logical_and",  "logical_or", "logical_not", "isfinite",   "where",
-          "cast",          "broadcast_to", "max",        "argmax",      "reshape",    "transpose",
-          "slice",         "slice_grad",   "concat",     "gather",      "embedding",  "max_pool2d",
-          "dropout",       "detach"}) {
+         {"relu",          "relu_grad",    "neg",        "abs",          "floor",      "add",
+          "sub",           "mul",          "div",        "sqrt",         "reciprocal", "maximum",
+          "minimum",       "equal",        "not_equal",  "less",         "less_equal", "greater",
+          "greater_equal", "logical_and",  "logical_or", "logical_not",  "isfinite",   "where",
+          "cast",          "broadcast_to", "max",        "argmax",       "reshape",    "transpose",
+          "slice",         "slice_grad",   "concat",     "gather",       "embedding",  "max_pool2d",
+          "dropout",       "detach",       "square",     "sign",         "round",      "ceil",
+          "relu6",         "relu6_grad",   "hardtanh",   "hardtanh_grad"}) {
       (*map)[op] = OpClass::kExact;
     }
     for (const char* op : {"exp", "log", "cos", "sin", "erf", "pow", "sigmoid", "sigmoid_grad",

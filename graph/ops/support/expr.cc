@@ -16,6 +16,7 @@ ir::Expr Apply(const char* op, std::initializer_list<ir::Expr> inputs, ir::Attri
 
 #define HT_UNARY(op, Name, ...) \
   ir::Expr Name(ir::Expr x) { return Apply(#op, {x}); }
+#define HT_TUNABLE(...)
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
 #define HT_BINARY(op, Name, ...) \

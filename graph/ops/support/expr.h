@@ -8,6 +8,7 @@ namespace halftone::ops {
 
 // The ops of elementwise.def by the names of their formulas: Exp(x), LessEqual(a, b), Not(x).
 #define HT_UNARY(op, Name, ...) ir::Expr Name(ir::Expr x);
+#define HT_TUNABLE(...)
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
 #define HT_BINARY(op, Name, ...) ir::Expr Name(ir::Expr a, ir::Expr b);

@@ -12,19 +12,31 @@
 #include "halftone/kernels/cpu/simd/math-inl.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/formula.h"
 #include "halftone/kernels/functors-inl.h"
+
+namespace halftone::kernels {
+using UnaryFn = void (*)(const void* x, void* y, int64_t n, const FormulaNumbers& numbers);
+using GradFn = void (*)(const void* at, const void* dy, void* dx, int64_t n,
+                        const FormulaNumbers& numbers);
+}  // namespace halftone::kernels
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
-template <typename F, typename T>
-void Unary(const void* x, void* y, int64_t n) {
-  MapVec(static_cast<const T*>(x), static_cast<T*>(y), n, F());
+template <typename F>
+F Formula(const FormulaNumbers& numbers) {
+  return With<F>(Splat(numbers[0]), Splat(numbers[1]));
 }
 template <typename F, typename T>
-void Pair(const void* a, const void* b, void* y, int64_t n) {
-  MapVec2(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(y), n, F());
+void Unary(const void* x, void* y, int64_t n, const FormulaNumbers& numbers) {
+  MapVec(static_cast<const T*>(x), static_cast<T*>(y), n, Formula<F>(numbers));
+}
+template <typename F, typename T>
+void Grad(const void* at, const void* dy, void* dx, int64_t n, const FormulaNumbers& numbers) {
+  MapVec2(static_cast<const T*>(at), static_cast<const T*>(dy), static_cast<T*>(dx), n,
+          Formula<F>(numbers));
 }
 
 template <typename F>
@@ -34,10 +46,10 @@ UnaryFn UnaryOf(DType dtype) {
                                 : Unary<F, BF16>;
 }
 template <typename F>
-PairFn PairOf(DType dtype) {
-  return dtype == DType::kF32   ? Pair<F, float>
-         : dtype == DType::kF16 ? Pair<F, F16>
-                                : Pair<F, BF16>;
+GradFn GradOf(DType dtype) {
+  return dtype == DType::kF32   ? Grad<F, float>
+         : dtype == DType::kF16 ? Grad<F, F16>
+                                : Grad<F, BF16>;
 }
 
 // Null for a name that is not here.
@@ -58,15 +70,15 @@ UnaryFn FindUnary(const char* formula, DType dtype) {
   return nullptr;
 }
 
-PairFn FindUnaryGrad(const char* formula, DType dtype) {
+GradFn FindUnaryGrad(const char* formula, DType dtype) {
   struct Row {
     const char* formula;
-    PairFn (*of)(DType);
+    GradFn (*of)(DType);
   };
   static constexpr Row kRows[] = {
-#define HT_GRADIENT(op, Name, ...) {#op, PairOf<Name##F>},
+#define HT_GRADIENT(op, Name, ...) {#op, GradOf<Name##F>},
 #define HT_APPROXIMABLE_GRADIENT(op, ByErf, ByTanh, ...) \
-  {#op ":none", PairOf<ByErf##F>}, {#op ":tanh", PairOf<ByTanh##F>},
+  {#op ":none", GradOf<ByErf##F>}, {#op ":tanh", GradOf<ByTanh##F>},
 #include "halftone/graph/ops/support/elementwise.def"
   };
   for (const Row& row : kRows) {
@@ -86,30 +98,25 @@ namespace {
 HWY_EXPORT(FindUnary);
 HWY_EXPORT(FindUnaryGrad);
 
-// "gelu:tanh" for an op with variants, else the op's name.
-std::string FormulaOf(const ir::Node& node) {
-  const ir::AttrValue* variant = node.attrs().Find("approximate");
-  return variant == nullptr ? node.op().name
-                            : node.op().name + ":" + std::get<std::string>(*variant);
-}
-
 class UnaryKernel : public Kernel {
  public:
   explicit UnaryKernel(const ir::Node& node)
       : n_(node.output_type().num_elements()),
-        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))) {
+        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))),
+        numbers_(NumbersOf(node.op(), node.attrs())) {
     fn_ = HWY_DYNAMIC_DISPATCH(FindUnary)(FormulaOf(node).c_str(), node.output_type().dtype);
     HT_CHECK(fn_ != nullptr, "no SIMD formula for the op");
   }
   void Run(const KernelArgs& args) override {
     ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       fn_(static_cast<const char*>(args.inputs[0]) + begin * size_,
-          static_cast<char*>(args.outputs[0]) + begin * size_, end - begin);
+          static_cast<char*>(args.outputs[0]) + begin * size_, end - begin, numbers_);
     });
   }
 
  private:
   int64_t n_, size_;
+  FormulaNumbers numbers_;
   UnaryFn fn_;
 };
 
@@ -117,7 +124,8 @@ class UnaryGradKernel : public Kernel {
  public:
   explicit UnaryGradKernel(const ir::Node& node)
       : n_(node.output_type().num_elements()),
-        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))) {
+        size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))),
+        numbers_(NumbersOf(node.op(), node.attrs())) {
     fn_ = HWY_DYNAMIC_DISPATCH(FindUnaryGrad)(FormulaOf(node).c_str(), node.output_type().dtype);
     HT_CHECK(fn_ != nullptr, "no SIMD formula for the op");
   }
@@ -125,13 +133,14 @@ class UnaryGradKernel : public Kernel {
     ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       fn_(static_cast<const char*>(args.inputs[0]) + begin * size_,
           static_cast<const char*>(args.inputs[1]) + begin * size_,
-          static_cast<char*>(args.outputs[0]) + begin * size_, end - begin);
+          static_cast<char*>(args.outputs[0]) + begin * size_, end - begin, numbers_);
     });
   }
 
  private:
   int64_t n_, size_;
-  PairFn fn_;
+  FormulaNumbers numbers_;
+  GradFn fn_;
 };
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace halftone::kernels {
 // elements on two cores: relu_grad 11.6 us alone, 7.9 us shared).
 inline constexpr int64_t kElementwiseGrain = 4096;
 
-using UnaryFn = void (*)(const void* x, void* y, int64_t n);
 using PairFn = void (*)(const void* a, const void* b, void* y, int64_t n);
 
 // Unimplemented unless all operands and results share one layout and one dtype (so that they are

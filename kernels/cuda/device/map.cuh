@@ -7,6 +7,7 @@
 #pragma once
 
 #include "halftone/core/dtype.h"
+#include "halftone/kernels/cuda/device/functors.cuh"
 #include "halftone/kernels/cuda/device/map.h"
 #include "halftone/kernels/cuda/device/pack.cuh"
 #include "halftone/kernels/cuda/device/strided.cuh"
@@ -131,7 +132,9 @@ __device__ __forceinline__ void LoadTile(const MapParams<N>& p, float (&v)[N][kM
 
 template <typename F, int N, bool kBytes>
 __global__ void __launch_bounds__(kMapThreads) MapKernel(MapParams<N> p) {
-  using R = decltype(Apply(F(), std::declval<float[N][1]>(), 0));
+  using R = decltype(Apply(std::declval<F>(), std::declval<float[N][1]>(), 0));
+  const F f = kernels::functors::f32::With<F>(static_cast<float>(p.numbers[0]),
+                                              static_cast<float>(p.numbers[1]));
   if (p.width > 1 && MapPosition(p.width, kMapElements - 1) < p.size) {
     float v[N][kMapElements];
     if (p.width == 8) {
@@ -141,7 +144,7 @@ __global__ void __launch_bounds__(kMapThreads) MapKernel(MapParams<N> p) {
     }
     R y[kMapElements];
 #pragma unroll
-    for (int i = 0; i < kMapElements; ++i) y[i] = Apply(F(), v, i);
+    for (int i = 0; i < kMapElements; ++i) y[i] = Apply(f, v, i);
     if (p.width == 8) {
       StoreValues<8, R, kBytes>(p.y, p.y_dtype, MapPosition(8, 0), y);
     } else {
@@ -161,7 +164,7 @@ __global__ void __launch_bounds__(kMapThreads) MapKernel(MapParams<N> p) {
     for (int k = 0; k < N; ++k) {
       LoadValues<1, kBytes>(p.x[k], p.x_dtypes[k], at[k], /*varies=*/true, v[k]);
     }
-    const R y[1] = {Apply(F(), v, 0)};
+    const R y[1] = {Apply(f, v, 0)};
     StoreValues<1, R, kBytes>(p.y, p.y_dtype, position, y);
   }
 }

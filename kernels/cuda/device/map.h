@@ -23,6 +23,7 @@ struct MapParams {
   void* y = nullptr;
   const void* x[N] = {};
   StridedIndex<N> index;
+  double numbers[2] = {};  // of the formula, if it has any
 };
 
 }  // namespace halftone::cuda

@@ -1,9 +1,12 @@
 // Elementwise ops of one or two operands.
 #include "halftone/kernels/cuda/ops/elementwise.h"
 
+#include <algorithm>
+
 #include "halftone/core/check.h"
 #include "halftone/kernels/cuda/device/map_plan.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
+#include "halftone/kernels/formula.h"
 
 namespace halftone::kernels {
 namespace {
@@ -32,9 +35,7 @@ constexpr FormulaRow kRows[] = {
 };
 
 const FormulaRow& RowOf(const ir::Node& node) {
-  std::string name = node.op().name;
-  const ir::AttrValue* variant = node.attrs().Find("approximate");
-  if (variant != nullptr) name += ":" + std::get<std::string>(*variant);
+  const std::string name = FormulaOf(node);
   for (const FormulaRow& row : kRows) {
     if (row.name == name) return row;
   }
@@ -47,7 +48,10 @@ class ElementwiseKernel : public CudaKernel {
   explicit ElementwiseKernel(const ir::Node& node)
       : row_(RowOf(node)),
         dtype_(node.input_type(0).dtype),
-        params_(cuda::PlanMap<N>(node, Order(row_.swapped))) {}
+        params_(cuda::PlanMap<N>(node, Order(row_.swapped))) {
+    const FormulaNumbers numbers = NumbersOf(node.op(), node.attrs());
+    std::copy(numbers.begin(), numbers.end(), params_.numbers);
+  }
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {

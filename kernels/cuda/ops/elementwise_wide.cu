@@ -32,8 +32,8 @@ struct F64Arithmetic {
   }
 #define HT_APPLY(Name, ...) \
   case Formula::k##Name:    \
-    return f64::Name##F()(__VA_ARGS__);
-  __device__ static double Apply(Formula formula, double x) {
+    return f64::With<f64::Name##F>(numbers[0], numbers[1])(__VA_ARGS__);
+  __device__ static double Apply(Formula formula, const double* numbers, double x) {
     switch (formula) {
 #define HT_UNARY(op, Name, ...) HT_APPLY(Name, x)
 #define HT_PREDICATE HT_UNARY
@@ -43,7 +43,7 @@ struct F64Arithmetic {
         return x;
     }
   }
-  __device__ static double Apply(Formula formula, double a, double b) {
+  __device__ static double Apply(Formula formula, const double* numbers, double a, double b) {
     switch (formula) {
 #define HT_GRADIENT(op, Name, ...) HT_APPLY(Name, a, b)
 #define HT_APPROXIMABLE_GRADIENT(op, ByErf, ByTanh, ...) \
@@ -89,7 +89,7 @@ struct WholeArithmetic {
 #define HT_APPLY(Name, ...) \
   case Formula::k##Name:    \
     return kernels::whole::Name##F()(__VA_ARGS__);
-  __device__ static int64_t Apply(Formula formula, int64_t x) {
+  __device__ static int64_t Apply(Formula formula, const double* /*numbers*/, int64_t x) {
     switch (formula) {
 #define HT_WHOLE_UNARY(op, Name, ...) HT_APPLY(Name, x)
 #define HT_LOGICAL_UNARY HT_WHOLE_UNARY
@@ -98,7 +98,8 @@ struct WholeArithmetic {
         return x;
     }
   }
-  __device__ static int64_t Apply(Formula formula, int64_t a, int64_t b) {
+  __device__ static int64_t Apply(Formula formula, const double* /*numbers*/, int64_t a,
+                                  int64_t b) {
     switch (formula) {
 #define HT_WHOLE_BINARY(op, Name, ...) HT_APPLY(Name, a, b)
 #define HT_COMPARE HT_WHOLE_BINARY
@@ -123,9 +124,10 @@ __global__ void __launch_bounds__(kThreads) WideKernel(Formula formula, MapParam
     typename Arithmetic::Value y;
     const auto first = Arithmetic::Load(p.x[0], p.x_dtypes[0], at[0]);
     if constexpr (N == 1) {
-      y = Arithmetic::Apply(formula, first);
+      y = Arithmetic::Apply(formula, p.numbers, first);
     } else {
-      y = Arithmetic::Apply(formula, first, Arithmetic::Load(p.x[1], p.x_dtypes[1], at[1]));
+      y = Arithmetic::Apply(formula, p.numbers, first,
+                            Arithmetic::Load(p.x[1], p.x_dtypes[1], at[1]));
     }
     Arithmetic::Store(p.y, p.y_dtype, position, y);
   }

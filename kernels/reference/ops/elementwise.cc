@@ -1,5 +1,6 @@
 // The elementwise ops in double, by the formulas that every device uses; whole numbers in 64 bits.
 #include "halftone/kernels/double_functors-inl.h"
+#include "halftone/kernels/formula.h"
 #include "halftone/kernels/reference/support/reference_kernel.h"
 
 namespace halftone::kernels {
@@ -32,6 +33,39 @@ int64_t WholeSwappedOf2(int64_t a, int64_t b) {
   return F()(b, a);
 }
 
+// Formulas with numbers in them.
+using Tuned1 = double (*)(double x, const FormulaNumbers& numbers);
+using Tuned2 = double (*)(double a, double b, const FormulaNumbers& numbers);
+template <typename F>
+double TunedOf1(double x, const FormulaNumbers& numbers) {
+  return in_double::With<F>(numbers[0], numbers[1])(x);
+}
+template <typename F>
+double TunedOf2(double a, double b, const FormulaNumbers& numbers) {
+  return in_double::With<F>(numbers[0], numbers[1])(a, b);
+}
+FormulaNumbers NumbersIn(const char* op, const RefNode& node) {
+  return NumbersOf(*ir::OpRegistry::Global().Find(op), node.attrs);
+}
+void AddTuned1(KernelRegistry& r, const char* op, Tuned1 f) {
+  AddReference(r, op, ir::kFloats, [=](RefNode& node) -> RefRun {
+    return
+        [size = node.out(0).num_elements(), numbers = NumbersIn(op, node), f](const RefCall& call) {
+          for (int64_t i = 0; i < size; ++i) call.Store(0, i, f(call.Load(0, i), numbers));
+        };
+  });
+}
+void AddTuned2(KernelRegistry& r, const char* op, Tuned2 f) {
+  AddReference(r, op, ir::kFloats, [=](RefNode& node) -> RefRun {
+    return
+        [size = node.out(0).num_elements(), numbers = NumbersIn(op, node), f](const RefCall& call) {
+          for (int64_t i = 0; i < size; ++i) {
+            call.Store(0, i, f(call.Load(0, i), call.Load(1, i), numbers));
+          }
+        };
+  });
+}
+
 // The formula that the attribute `approximate` asks for.
 void AddApproximable1(KernelRegistry& r, const char* op, Real1 by_erf, Real1 by_tanh) {
   AddReference(r, op, ir::kFloats, [=](RefNode& node) -> RefRun {
@@ -57,9 +91,10 @@ void Register_reference_elementwise(KernelRegistry& r) {
 #define HT_UNARY(op, Name, ...) AddReference1(r, #op, ir::kFloats, Of1<real::Name##F>);
 #define HT_WHOLE_UNARY(op, Name, ...) \
   AddReference1(r, #op, ir::kNumeric, Of1<real::Name##F>, WholeOf1<whole::Name##F>);
+#define HT_TUNABLE(op, Name, ...) AddTuned1(r, #op, TunedOf1<real::Name##F>);
 #define HT_APPROXIMABLE(op, ByErf, ByTanh, ...) \
   AddApproximable1(r, #op, Of1<real::ByErf##F>, Of1<real::ByTanh##F>);
-#define HT_GRADIENT(op, Name, ...) AddReference2(r, #op, ir::kFloats, Of2<real::Name##F>);
+#define HT_GRADIENT(op, Name, ...) AddTuned2(r, #op, TunedOf2<real::Name##F>);
 #define HT_APPROXIMABLE_GRADIENT(op, ByErf, ByTanh, ...) \
   AddApproximable2(r, #op, Of2<real::ByErf##F>, Of2<real::ByTanh##F>);
 #define HT_BINARY(op, Name, ...) AddReference2(r, #op, ir::kFloats, Of2<real::Name##F>);
