@@ -73,6 +73,16 @@ struct Python<nn::AxisList> {
   }
 };
 
+// An int, or several.
+template <>
+struct Python<nn::SplitSizes> {
+  using In = py::object;
+  static nn::SplitSizes From(const py::object& in, ArgumentName /*name*/) {
+    if (py::isinstance<py::int_>(in)) return nn::SplitSizes(py::cast<int64_t>(in));
+    return nn::SplitSizes(py::cast<std::vector<int64_t>>(in));
+  }
+};
+
 template <>
 struct Python<DType> {
   using In = py::object;

@@ -1,4 +1,5 @@
-// Activations and Flatten as layers, for Sequential. Those with options are described in modules.def.
+// Activations and Flatten as layers, for Sequential. Those with options are described in
+// modules.def.
 #pragma once
 
 #include <concepts>

@@ -116,6 +116,61 @@ Value concat(const std::vector<Value>& values, int64_t axis, Loc loc) {
                             {{"axis", internal::Axis("concat", values[0], axis, loc)}}, loc);
 }
 
+Value stack(const std::vector<Value>& values, int64_t axis, Loc loc) {
+  if (values.empty()) {
+    return Fail(loc, InvalidArgument("stack: no values; expected at least one"));
+  }
+  std::vector<Value> widened;
+  for (const Value& value : values) {
+    if (value.valid() && values[0].valid() && value.shape() != values[0].shape()) {
+      return Fail(loc, InvalidArgument("stack: ", Name(value.dtype()), value.shape(),
+                                       "; expected the shape of the first, ", values[0].shape()));
+    }
+    widened.push_back(unsqueeze(value, axis, loc));
+  }
+  return concat(widened, axis, loc);
+}
+
+Values split(const Value& x, const SplitSizes& split_size_or_sections, int64_t axis, Loc loc) {
+  const std::optional<int64_t> at = internal::FindAxis("split", x, axis, loc);
+  if (!at) return Values(std::vector<Value>(1, x));
+  const int64_t extent = x.shape()[static_cast<int>(*at)], each = split_size_or_sections.each;
+  std::vector<int64_t> sizes = split_size_or_sections.sizes;
+  if (sizes.empty()) {
+    if (each < 1) {
+      Fail(loc, InvalidArgument("split: size is ", each, "; expected at least 1"));
+      return Values(std::vector<Value>(1));
+    }
+    for (int64_t left = extent; left > 0; left -= each) sizes.push_back(std::min(each, left));
+    if (sizes.empty()) sizes.push_back(0);
+  }
+  const bool negative = *std::min_element(sizes.begin(), sizes.end()) < 0;
+  if (negative || std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != extent) {
+    Fail(loc, InvalidArgument("split: sizes ", Extents(sizes), "; expected some that add up to ",
+                              extent, ", axis ", axis, " of ", Name(x.dtype()), x.shape()));
+    return Values(std::vector<Value>(1));
+  }
+  Values parts;
+  int64_t start = 0;
+  for (int64_t size : sizes) {
+    parts.push_back(slice(x, *at, start, start + size, 1, loc));
+    start += size;
+  }
+  return parts;
+}
+
+Values chunk(const Value& x, int64_t chunks, int64_t axis, Loc loc) {
+  const std::optional<int64_t> at = internal::FindAxis("chunk", x, axis, loc);
+  if (!at) return Values(std::vector<Value>(1, x));
+  if (chunks < 1) {
+    Fail(loc, InvalidArgument("chunk: chunks is ", chunks, "; expected at least 1"));
+    return Values(std::vector<Value>(1));
+  }
+  const int64_t extent = x.shape()[static_cast<int>(*at)];
+  return split(x, std::max<int64_t>(1, extent / chunks + (extent % chunks != 0 ? 1 : 0)), axis,
+               loc);
+}
+
 Value permute(const Value& x, const std::vector<int64_t>& perm, Loc loc) {
   return Op("transpose", {x}, {{"perm", internal::Axes("permute", x, perm, loc)}}, loc);
 }

@@ -33,6 +33,15 @@ struct AxisList {
   std::vector<int64_t> axes;
 };
 
+// The parts that an axis is split into: split(x, 2), split(x, {1, 3}).
+struct SplitSizes {
+  SplitSizes(int64_t all) : each(all) {}  // NOLINT: converts by design
+  SplitSizes(std::initializer_list<int64_t> several) : sizes(several) {}   // NOLINT
+  SplitSizes(std::vector<int64_t> several) : sizes(std::move(several)) {}  // NOLINT
+  int64_t each = 0;  // of all but the last; unless there are `sizes`
+  std::vector<int64_t> sizes;
+};
+
 // clang-format off
 #define HT_OPTIONS(Name) struct Name {
 #define HT_OPTION(type, name, value, doc) HT_DOC(doc) type name = value;

@@ -21,6 +21,7 @@ const char* TypeName(Type<nn::Located>) { return "_Operand"; }
 const char* TypeName(Type<ValueFunction>) { return "Callable[[Value], Value]"; }
 const char* TypeName(Type<nn::Size2d>) { return "_Size2d"; }
 const char* TypeName(Type<nn::AxisList>) { return "_Axes"; }
+const char* TypeName(Type<nn::SplitSizes>) { return "Union[int, Sequence[int]]"; }
 const char* TypeName(Type<Tensor>) { return "_ArrayOrScalar"; }
 const char* TypeName(Type<DType>) { return "Union[str, DTypeLike]"; }
 const char* TypeName(Type<int64_t>) { return "int"; }

@@ -1,5 +1,5 @@
-// gelu, its tanh form, silu, mish, softplus and their gradients where they are small, and at infinity.
-// Right values: the formulas in long double, written so that nothing cancels.
+// gelu, its tanh form, silu, mish, softplus and their gradients where they are small, and at
+// infinity. Right values: the formulas in long double, written so that nothing cancels.
 #include <gtest/gtest.h>
 
 #include <cfloat>

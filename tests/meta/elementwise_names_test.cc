@@ -26,6 +26,8 @@ const std::map<std::string, std::string>& Allowed() {
       {"graph/nn/attention.cc", "\"relu\" and \"gelu\" are values of an option"},
       {"graph/nn/functional_activation.cc",
        "gelu: a function with an attribute is written out; clamp calls hardtanh"},
+      {"graph/nn/functional_distance.cc", "losses are formulas of them"},
+      {"graph/nn/functional_loss_formula.cc", "losses are formulas of them"},
       {"graph/nn/functions.def", "\"tanh\" is a value of an attribute"},
       {"graph/nn/modules.def", "\"tanh\" is a value of an attribute"},
       {"graph/ops/elementwise.cc", "\"tanh\" is a value of an attribute"},

@@ -19,6 +19,7 @@ using ::testing::IsEmpty;
 using Names = std::set<std::string>;
 
 constexpr char kFunctions[] = "graph/nn/functions.def";
+constexpr char kLosses[] = "graph/nn/losses.def";
 constexpr char kModules[] = "graph/nn/modules.def";
 
 // Of the rows HT_FUNCTION(Value, softmax, ..), HT_TEMPLATE(F, Value, apply_where, ..) and
@@ -63,7 +64,8 @@ TEST(PythonNames, OfFunctionsAndModulesStandInTheirRowsAlone) {
   const std::vector<SourceFile> tree = ReadTree(HALFTONE_SOURCE_DIR);
   Names names;
   for (const SourceFile& file : tree) {
-    if (file.path == kFunctions || file.path == kModules) names.merge(NamesOf(file.text));
+    if (file.path == kFunctions || file.path == kLosses || file.path == kModules)
+      names.merge(NamesOf(file.text));
   }
   ASSERT_THAT(names,
               ::testing::IsSupersetOf({"softmax", "conv2d", "apply_where", "Linear", "AvgPool2d"}));

@@ -1,5 +1,5 @@
-// HT_EACH_NUMBER(Do, Numbers): Do(name, default) for each of the numbers of a row of elementwise.def,
-// one or two, with nothing between.
+// HT_EACH_NUMBER(Do, Numbers): Do(name, default) for each of the numbers of a row of
+// elementwise.def, one or two, with nothing between.
 #pragma once
 
 #define HT_EACH_NUMBER(Do, Numbers) HT_EACH_NUMBER_IN(Do, HT_NUMBERS_BARE Numbers)
