@@ -47,6 +47,63 @@ TEST(Lines, F09_EveryKernelAgreesWithTheReference) {
   }
 }
 
+// Results that go past the caches, and lines too long to be kept beside a strip.
+TEST(Lines, LargeStripsAgreeWithTheReference) {
+  for (const Shape& x : {Shape{2, 40, 27008}, Shape{1, 8200, 64}}) {
+    for (const char* op : {"softmax", "log_softmax"}) {
+      CheckCandidates(Case(op, "strips", {Reals(x, -5, 5)}, {{"axis", int64_t{1}}}), DType::kF32);
+    }
+  }
+}
+
+// Lines of 100 elements beside each other, longer than what is read together: those that rise, that
+// start with masked elements, that end with them, and that are masked throughout.
+TEST(Lines, MaskedAndRisingLines) {
+  constexpr int64_t kSize = 100, kLines = 64;
+  const double inf = INFINITY;
+  const auto element = [&](int64_t k, int64_t line) -> double {
+    switch (line % 5) {
+      case 0:
+        return 3.0 * static_cast<double>(k) - 150;
+      case 1:
+        return k < 70 ? -inf : -1000.0 - static_cast<double>(k % 3);
+      case 2:
+        return k < 10 ? 0.5 * static_cast<double>(k) : -inf;
+      case 3:
+        return -inf;
+      default:
+        return k == 50 ? std::nan("") : 1.0;
+    }
+  };
+  std::vector<double> x;
+  for (int64_t k = 0; k < kSize; ++k)
+    for (int64_t line = 0; line < kLines; ++line) x.push_back(element(k, line));
+  for (const bool log : {false, true}) {
+    ForEachKernel(
+        Case(log ? "log_softmax" : "softmax", "masked", {Fixed({1, kSize, kLines}, x)},
+             {{"axis", int64_t{1}}}),
+        DType::kF32, [&](const std::vector<Tensor>& out, const std::string& what) {
+          for (int64_t line = 0; line < 5; ++line) {
+            double max = -inf, sum = 0;
+            for (int64_t k = 0; k < kSize; ++k) max = std::max(max, element(k, line));
+            for (int64_t k = 0; k < kSize; ++k) sum += std::exp(element(k, line) - max);
+            for (int64_t k = 0; k < kSize; ++k) {
+              const double got = out[0].at(k * kLines + line), less = element(k, line) - max;
+              const double want = log ? less - std::log(sum) : std::exp(less) / sum;
+              if (line >= 3) {
+                EXPECT_TRUE(std::isnan(got)) << what << " line " << line << " element " << k;
+              } else if (std::isinf(want)) {
+                EXPECT_EQ(got, want) << what << " line " << line << " element " << k;
+              } else {
+                EXPECT_NEAR(got, want, 2e-6 * std::max(1.0, std::abs(want)))
+                    << what << " line " << line << " element " << k;
+              }
+            }
+          }
+        });
+  }
+}
+
 // An ignored line has gradient 0, whatever its logits.
 TEST(Lines, IgnoredLinesTakeNothing) {
   const double inf = INFINITY, nan = std::nan("");

@@ -6,8 +6,11 @@
 #define HALFTONE_SIMD_LINES_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "halftone/kernels/cpu/simd/lines.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
@@ -55,6 +58,25 @@ void WriteLines(const float* tile, const LineShape& s, int64_t first, int64_t co
       MapVec(tile + k * width + column, y + element + k * s.inner, n, [](F32Vec v) { return v; });
     }
   });
+}
+
+// y[i] = value(load) over whole vectors, past the caches. Requires: n is a multiple of kLanes, y is
+// aligned to a vector and of floats (others are not streamed). hwy::FlushStream() comes after the
+// last row.
+template <typename Value, typename T>
+HWY_INLINE void StreamRow(int64_t n, const Value& value, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    for (int64_t i = 0; i < n; i += kLanes) {
+      hn::Stream(value([i](const auto* p) { return LoadVec(p + i); }), F32Tag(), y + i);
+    }
+  }
+}
+
+// Asks for a row that is read soon: rows may lie pages apart, which hardware does not follow.
+template <typename T>
+HWY_INLINE void PrefetchRow(const T* row, int64_t n) {
+  constexpr int64_t kCacheLine = 64 / sizeof(T);
+  for (int64_t i = 0; i < n; i += kCacheLine) hwy::Prefetch(row + i);
 }
 
 // Calls step(at, load, store) over the vectors of the strip's rows: row k starts at element `at` of
