@@ -265,9 +265,10 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) of_array[blockIdx.x] = sum;
 }
 
-// of_array: of an update with a trust ratio, the totals.
+// of_array: of an update with a trust ratio, the totals. The 1: without it ptxas spills registers of
+// the smallest update.
 template <typename T, unsigned kSet, typename Update>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     UpdateKernel(Update hyper, UpdateScalars scalars, UpdateBatch<kCountOf<kSet>> batch,
                  const UpdateSquares* of_array) {
   using Step = StepOf<T, Update>;
