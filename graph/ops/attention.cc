@@ -34,11 +34,11 @@ absl::Status CheckKeys(const InferContext& ctx, int port, const char* name) {
   HT_RETURN_IF_ERROR(CheckRank(ctx, port, name, rank, rank));
   for (int axis = 0; axis + 2 < rank; ++axis) {
     const int64_t got = x.shape[axis], wanted = q.shape[axis];
-    const bool shares = axis == rank - 3 && got > 0 && wanted % got == 0;
+    const bool shares = axis == rank - 3 && got > 0 && wanted > 0 && wanted % got == 0;
     if (got == wanted || shares) continue;
     return OpError(ctx, name, " is ", x.ToString(), "; expected ",
-                   axis == rank - 3 ? Concat("a divisor of the ", wanted, " heads")
-                                    : Concat("extent ", wanted, " along axis ", axis),
+                   axis == rank - 3 && wanted > 0 ? Concat("a divisor of the ", wanted, " heads")
+                                                  : Concat("extent ", wanted, " along axis ", axis),
                    " of query ", q.ToString());
   }
   return absl::OkStatus();
@@ -242,7 +242,7 @@ void AttentionGradient(ir::GradContext& ctx) {
   ctx.set_dx(3, SumTo(dscores, ctx.in(3).shape()));
 }
 
-// `per_query` and `per_key` multiply-adds for each score and number of query's and value's columns.
+// For each score, `query_products` multiply-adds a column of query, `value_products` one of value.
 std::function<ir::Cost(const ir::Node&)> AttentionCost(double query_products,
                                                        double value_products) {
   return [=](const ir::Node& node) -> ir::Cost {

@@ -34,6 +34,8 @@ TEST(AttentionInference, Errors) {
             op + "key is f32[3,1,7,8]; expected extent 2 along axis 0 of query f32[2,1,5,8]");
   EXPECT_EQ(Of("f32[4,5,8] f32[3,7,8] f32[3,7,3]"),
             op + "key is f32[3,7,8]; expected a divisor of the 4 heads of query f32[4,5,8]");
+  EXPECT_EQ(Of("f32[2,0,5,8] f32[2,1,7,8] f32[2,1,7,3]"),
+            op + "key is f32[2,1,7,8]; expected extent 0 along axis 1 of query f32[2,0,5,8]");
   EXPECT_EQ(Of("f32[5,8] f32[7,9] f32[7,3]"),
             op + "key is f32[7,9]; expected last extent 8, that of query f32[5,8]");
   EXPECT_EQ(Of("f32[5,8] f32[7,8] f32[6,3]"),
