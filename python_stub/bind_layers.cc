@@ -26,6 +26,14 @@ void BindAttribute(py::class_<M, nn::Module>& layer, const Attribute<M>& attribu
       });
 }
 
+// The part itself; it keeps its module alive.
+template <typename M, typename Part>
+void BindSubmodule(py::class_<M, nn::Module>& layer, const Submodule<M, Part>& submodule) {
+  layer.def_property_readonly(
+      submodule.name, [member = submodule.member](M& module) -> Part& { return module.*member; },
+      py::return_value_policy::reference_internal);
+}
+
 template <typename M>
 void BindActivation(py::module_& m, const char* name, const char* op) {
   py::class_<M, nn::Module>(m, name, py::is_final(), ir::OpRegistry::Global().Find(op)->doc.c_str())
@@ -48,6 +56,8 @@ void BindModule(py::module_& m, Type<M> type, const Declared& declared) {
         layer.def(py::init(constructor), argument...);
       });
   for (const Attribute<M>& attribute : AttributesOf(type)) BindAttribute(layer, attribute);
+  std::apply([&layer](const auto&... part) { (BindSubmodule(layer, part), ...); },
+             SubmodulesOf(type));
 }
 
 }  // namespace

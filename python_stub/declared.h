@@ -48,6 +48,14 @@ struct Attribute {
   nn::Parameter Module::*member;
 };
 
+// A module of a module: in Python an attribute that is read.
+template <typename Module, typename Part>
+struct Submodule {
+  const char* name;
+  const char* type;
+  Part Module::*member;
+};
+
 struct NoOptions {};
 
 // A function or a module: what it is called with besides options, and its option struct.
@@ -114,6 +122,19 @@ inline std::tuple<> OptionsOf(Type<NoOptions> /*options*/) { return {}; }
   inline std::vector<Attribute<nn::Layer>> AttributesOf(Type<nn::Layer> /*module*/) { \
     return {};                                                                        \
   }
+#include "halftone/graph/ops/support/elementwise.def"
+
+// SubmodulesOf(Type<nn::TransformerEncoderLayer>()): its modules in order.
+#define HT_MODULE(Name, doc)                             \
+  inline auto SubmodulesOf(Type<nn::Name> /*module*/) {  \
+    using Module [[maybe_unused]] = nn::Name;            \
+    return std::tuple_cat(std::tuple<>()
+#define HT_SUBMODULE(Class, name) \
+    , std::tuple(Submodule<Module, nn::Class>{#name, #Class, &Module::name})
+#define HT_END_MODULE(Name) ); }
+#include "halftone/graph/nn/modules.def"
+#define HT_TUNABLE(op, Formula, Layer, Numbers, ...) \
+  inline std::tuple<> SubmodulesOf(Type<nn::Layer> /*module*/) { return {}; }
 #include "halftone/graph/ops/support/elementwise.def"
 
 inline const char* DocOfOp(const char* op) {

@@ -107,6 +107,11 @@ void Print() {
       attributes.push_back(
           Concat(attribute.name, attribute.optional ? ": Optional[Parameter]" : ": Parameter"));
     }
+    const auto add = [&attributes](const auto& part) {
+      attributes.push_back("@property");
+      attributes.push_back(Concat("def ", part.name, "(self) -> ", part.type, ": ..."));
+    };
+    std::apply([&add](const auto&... part) { (add(part), ...); }, SubmodulesOf(type));
     PrintClass(declared.name, DocOf(declared.doc, declared.options), attributes,
                ParametersOf(declared, {"self"}));
   });

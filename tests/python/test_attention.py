@@ -1,4 +1,5 @@
 """nn.scaled_dot_product_attention and its modules, which no file of python_stub names, against NumPy."""
+import gc
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,31 @@ def test_multihead_attention() -> None:
         joined = by_formula(q, k, v, allowed).transpose(1, 0, 2).reshape(3, 4)
         expected = joined @ state["out_proj.weight"].T + state["out_proj.bias"]
         np.testing.assert_allclose(got[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_submodules() -> None:
+    layer = nn.TransformerEncoderLayer(4, 2, dim_feedforward=8)
+    attention = layer.self_attn
+    assert layer.self_attn is attention
+    state = layer.state_dict()
+    for got, name in (
+        (attention.out_proj.weight, "self_attn.out_proj.weight"),
+        (attention.in_proj_bias, "self_attn.in_proj_bias"),
+        (layer.linear2.bias, "linear2.bias"),
+        (layer.norm2.weight, "norm2.weight"),
+    ):
+        assert got is not None
+        np.testing.assert_array_equal(got.value(), state[name])
+    tied = nn.Linear(4, 4)
+    attention.out_proj.weight = tied.weight
+    np.testing.assert_array_equal(layer.state_dict()["self_attn.out_proj.weight"], tied.weight.value())
+    assert attention.freeze() is attention and attention.out_proj.is_frozen
+    assert not layer.is_frozen and not layer.linear1.is_frozen
+    with pytest.raises(AttributeError):
+        setattr(layer, "linear1", tied)
+    part = nn.MultiheadAttention(4, 2).out_proj  # outlives the name of what it is part of
+    gc.collect()
+    assert part.weight.value().shape == (4, 4)
 
 
 def test_transformer_encoder_layer() -> None:
