@@ -67,11 +67,11 @@ constexpr Case kCases[] = {
     {"layer_norm/768", "%a: T[1024,768], %b: f32[768], %c: f32[768]",
      "%y, %m, %r = layer_norm(%a, %b, %c)"},
     {"attention/12x1024x64", "%q: T[12,1024,64], %k: T[12,1024,64], %v: T[12,1024,64]",
-     "%y, %l = scaled_dot_product_attention(%q, %k, %v) {scale=0.125}"},
+     "%y, %s = scaled_dot_product_attention(%q, %k, %v) {scale=0.125}"},
     {"attention_grad/12x1024x64",
      "%q: T[12,1024,64], %k: T[12,1024,64], %v: T[12,1024,64], %y: T[12,1024,64], "
-     "%l: f32[12,1024], %d: T[12,1024,64]",
-     "%a, %b, %c = scaled_dot_product_attention_grad(%q, %k, %v, %y, %l, %d) {scale=0.125}"},
+     "%s: f32[2,12,1024], %d: T[12,1024,64]",
+     "%a, %b, %c = scaled_dot_product_attention_grad(%q, %k, %v, %y, %s, %d) {scale=0.125}"},
     {"transpose/1M", "%a: T[1024,1024]", "%y = transpose(%a) {perm=[1,0]}"},
 };
 

@@ -1,7 +1,7 @@
 // scaled_dot_product_attention and its gradient.
 //
-// The weights of a row are softmax over its keys; one number a row, the log-sum-exp, is what the
-// gradient needs to make them again. Nothing of size L x S is an operand.
+// The weights of a row are softmax over its keys; two numbers a row are what the gradient needs to
+// make them again. Nothing of size L x S is an operand.
 #include <cmath>
 #include <limits>
 
@@ -16,7 +16,7 @@ using ir::InferContext;
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
 // Ports of the gradient; the mask is last there too.
-enum GradPort { kQuery, kKey, kValue, kY, kLse, kDy, kMask };
+enum GradPort { kQuery, kKey, kValue, kY, kStats, kDy, kMask };
 
 // Extents before the last `count`, then `rest`.
 Shape LeadingShape(const Shape& shape, int count, const Ints& rest) {
@@ -81,11 +81,19 @@ Shape ResultShape(const InferContext& ctx) {
   return LeadingShape(q, 1, {v[v.rank() - 1]});
 }
 
+// Of each row the largest score, then log(sum(exp(score - largest))). Apart, since their sum would
+// round the second away beside a large first, as a mask of -1e9 on every key makes it.
+Ints StatsExtents(const Shape& q) {
+  Ints dims = {2};
+  dims.insert(dims.end(), q.dims().begin(), q.dims().end() - 1);
+  return dims;
+}
+
 Types InferAttention(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckAttention(ctx, 3));
   const ir::ValueType& q = ctx.inputs[0];
-  return std::vector<ir::ValueType>{{q.dtype, ResultShape(ctx)},
-                                    {WideDType(q.dtype), LeadingShape(q.shape, 1, {})}};
+  HT_ASSIGN_OR_RETURN(const Shape stats, MakeShape(ctx, StatsExtents(q.shape)));
+  return std::vector<ir::ValueType>{{q.dtype, ResultShape(ctx)}, {WideDType(q.dtype), stats}};
 }
 
 Types InferAttentionGrad(const InferContext& ctx) {
@@ -93,8 +101,9 @@ Types InferAttentionGrad(const InferContext& ctx) {
   const ir::ValueType& q = ctx.inputs[0];
   const Shape y = ResultShape(ctx);
   HT_RETURN_IF_ERROR(CheckType(ctx, kY, "y", q.dtype, y, "result of the op"));
+  HT_ASSIGN_OR_RETURN(const Shape stats, MakeShape(ctx, StatsExtents(q.shape)));
   HT_RETURN_IF_ERROR(
-      CheckType(ctx, kLse, "lse", WideDType(q.dtype), LeadingShape(q.shape, 1, {}), "rows of y"));
+      CheckType(ctx, kStats, "stats", WideDType(q.dtype), stats, "two values per row of y"));
   HT_RETURN_IF_ERROR(CheckType(ctx, kDy, "dy", q.dtype, y, "type of y"));
   std::vector<ir::ValueType> types;
   for (int i : {kQuery, kKey, kValue}) types.push_back({ctx.inputs[i].dtype, ctx.inputs[i].shape});
@@ -168,20 +177,38 @@ Expr Dropped(Expr weights, const ir::Attributes& attrs) {
   return weights.builder()->Op("dropout", {weights}, {{"p", p}, {"seed", attrs.GetInt("seed")}});
 }
 
-// x where `statistic` of the row is above -inf, else the number.
-Expr WhereAttended(Expr statistic, Expr x, double otherwise) {
-  return Where(NotEqual(statistic, Number(statistic, kMinusInf)), x, Number(x, otherwise));
+// x where the row sees a key, so that its `max` is above -inf; else the number.
+Expr WhereAttended(Expr max, Expr x, double otherwise) {
+  return Where(NotEqual(max, Number(max, kMinusInf)), x, Number(x, otherwise));
+}
+
+// max and log_sum, a number a row each, as one; and `which` of the two again, of the shape of rows.
+Expr JoinedStats(Expr max, Expr log_sum, const Shape& stats) {
+  Ints one(stats.dims().begin(), stats.dims().end());
+  one[0] = 1;
+  return max.builder()->Op("concat", {ReshapeTo(max, Shape(one)), ReshapeTo(log_sum, Shape(one))},
+                           {{"axis", int64_t{0}}});
+}
+Expr Statistic(Expr stats, int64_t which, const Shape& rows) {
+  const auto extents = stats.shape().dims();
+  Ints starts(extents.size(), 0), limits(extents.begin(), extents.end());
+  starts[0] = which;
+  limits[0] = which + 1;
+  const Expr part = stats.builder()->Op(
+      "slice", {stats},
+      {{"starts", starts}, {"limits", limits}, {"strides", Ints(extents.size(), 1)}});
+  return ReshapeTo(part, rows);
 }
 
 std::vector<Expr> DecomposeAttention(ir::Builder& b, const std::vector<Expr>& in,
                                      const ir::Attributes& attrs) {
   const Operands operands = WidenedOperands(in[0], in[1], in[2]);
   const int rank = in[0].shape().rank();
-  const Shape rows = LeadingShape(in[0].shape(), 1, {});
+  const Shape stats(StatsExtents(in[0].shape()));
   const Shape y_shape = LeadingShape(in[0].shape(), 1, {in[2].shape()[rank - 1]});
   if (operands.scores[rank - 1] == 0) {  // no keys, of which there is no maximum
     return {BroadcastTo(Number(in[0], 0), y_shape),
-            BroadcastTo(Number(operands.q, kMinusInf), rows)};
+            BroadcastTo(Number(operands.q, kMinusInf), stats)};
   }
   const Expr scores = Scores(b, operands, in.size() > 3 ? in[3] : Expr(), attrs);
   const Expr max = Max(scores, {rank - 1}, true);
@@ -190,7 +217,7 @@ std::vector<Expr> DecomposeAttention(ir::Builder& b, const std::vector<Expr>& in
   const Expr sum = Sum(e, {rank - 1}, true);
   const Expr weights = e / WhereAttended(max, sum, 1);
   const Expr y = Multiply(Dropped(weights, attrs), operands.v, false, false);
-  return {CastTo(y, in[0].dtype()), ReshapeTo(shift + Log(sum), rows)};
+  return {CastTo(y, in[0].dtype()), JoinedStats(max, Log(sum), stats)};
 }
 
 // The weights made again from the scores, and the gradient of the scores.
@@ -203,8 +230,10 @@ ScoreGradient GradientOfScores(ir::Builder& b, const Operands& operands,
                                const std::vector<Expr>& in, const ir::Attributes& attrs) {
   const int rank = in[kQuery].shape().rank();
   const Expr scores = Scores(b, operands, in.size() > kMask ? in[kMask] : Expr(), attrs);
-  const Expr lse = ReshapeTo(in[kLse], LeadingShape(operands.scores, 1, {1}));
-  const Expr weights = Exp(scores - WhereAttended(lse, lse, -kMinusInf));
+  const Shape rows = LeadingShape(operands.scores, 1, {1});
+  const Expr max = Statistic(in[kStats], 0, rows);
+  const Expr log_sum = WhereAttended(max, Statistic(in[kStats], 1, rows), 0);
+  const Expr weights = Exp(scores - WhereAttended(max, max, -kMinusInf) - log_sum);
   const Expr dy = Widened(in[kDy]);
   const Expr dweights = Dropped(Multiply(dy, operands.v, false, true), attrs);
   const Expr delta = Sum(dy * Widened(in[kY]), {rank - 1}, true);
@@ -223,8 +252,8 @@ std::vector<Expr> DecomposeAttentionGrad(ir::Builder& b, const std::vector<Expr>
           CastTo(Gathered(dv, in[kValue].shape()), in[kValue].dtype())};
 }
 
-// The log-sum-exp carries no gradient. That of an additive mask is as large as the scores unless
-// the mask repeats, so it is made of simple ops, and only where it is wanted.
+// The stats carry no gradient. That of an additive mask is as large as the scores unless the mask
+// repeats, so it is made of simple ops, and only where it is wanted.
 void AttentionGradient(ir::GradContext& ctx) {
   std::vector<Expr> in = {ctx.in(0),  ctx.in(1),  ctx.in(2),
                           ctx.out(0), ctx.out(1), CastTo(ctx.dy(0), ctx.in(0).dtype())};
@@ -292,11 +321,12 @@ void Register_attention(ir::OpRegistry& registry) {
       "meets head h / (H / K) of key and value. Scores where attn_mask is false, or beyond the "
       "diagonal if is_causal, count as -inf; a mask of numbers is added to s. A row without a key "
       "to see gets zeros. Dropout is that of the op `dropout` on the weights [..., H, L, S]: "
-      "the same mask for the same seed, run count and position. Shapes: y [..., H, L, V]; lse, "
-      "log(sum(exp(s))) of each row, [..., H, L] in f32 (f64 for f64), without a gradient. "
+      "the same mask for the same seed, run count and position. Shapes: y [..., H, L, V]; stats "
+      "[2, ..., H, L] in f32 (f64 for f64), without a gradient: m = max(s) of each row, then "
+      "log_sum = log(sum(exp(s - m))); both -inf in a row without a key to see. "
       "Scores and sums are f32 inside (f64 for f64).";
   r.inputs.push_back(MaskInput());
-  r.outputs = {{"y", "[..., H, L, V]"}, {"lse", "[..., H, L]"}};
+  r.outputs = {{"y", "[..., H, L, V]"}, {"stats", "[2, ..., H, L], for the gradient"}};
   r.infer = InferAttention;
   r.amp.reason =
       "two matrix products of 16-bit operands; scores, softmax and sums are f32 inside, and the "
@@ -317,6 +347,7 @@ void Register_attention(ir::OpRegistry& registry) {
                     "where",
                     "not_equal",
                     "exp",
+                    "slice",
                     "dropout",
                     "sum",
                     "sum_to_shape"};
@@ -326,11 +357,11 @@ void Register_attention(ir::OpRegistry& registry) {
   ir::OpRecord grad = AttentionRecord("scaled_dot_product_attention_grad");
   grad.doc =
       "Gradient of scaled_dot_product_attention. With s and the dropped keep z (0 or 1 / (1 - p)) "
-      "of the forward op, w = exp(s - lse), dw = z (dy value^T) and ds = w (dw - sum(dy y)) "
-      "along a row: dquery = scale ds key, dkey = scale ds^T query, dvalue = (z w)^T dy, "
+      "of the forward op, w = exp(s - m - log_sum), dw = z (dy value^T) and ds = w (dw - "
+      "sum(dy y)) along a row: dquery = scale ds key, dkey = scale ds^T query, dvalue = (z w)^T dy, "
       "the last two summed over the heads that share one. Shapes as the forward op.";
   grad.inputs.push_back({"y", ir::kFloats, "[..., H, L, V]"});
-  grad.inputs.push_back({"lse", {DType::kF64, DType::kF32}, "[..., H, L]"});
+  grad.inputs.push_back({"stats", {DType::kF64, DType::kF32}, "second output of the forward op"});
   grad.inputs.push_back({"dy", ir::kFloats, "as y"});
   grad.inputs.push_back(MaskInput());
   grad.outputs = {{"dquery", "as query"}, {"dkey", "as key"}, {"dvalue", "as value"}};
@@ -339,7 +370,7 @@ void Register_attention(ir::OpRegistry& registry) {
       "gradient of attention: five matrix products of 16-bit operands; weights and sums are f32 "
       "inside";
   grad.amp.same_dtype_inputs = {kQuery, kKey, kValue, kY, kDy};
-  grad.amp.keep_f32_inputs = {kLse, kMask};
+  grad.amp.keep_f32_inputs = {kStats, kMask};
   grad.cost = AttentionCost(3, 2);
   grad.decompose = DecomposeAttentionGrad;
   AddOp(registry, std::move(grad));

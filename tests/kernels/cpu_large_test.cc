@@ -114,7 +114,7 @@ void AddAttention(std::vector<OpCase>& cases) {
     std::vector<OpInput> inputs = {Reals(q, -2, 2), Reals(kv, -2, 2), Reals(kv, -2, 2)};
     cases.push_back(Case("scaled_dot_product_attention", variant, inputs, attrs));
     inputs.push_back(Reals(q));
-    inputs.push_back(Pinned(Reals({heads, positions}, 5, 7)));
+    inputs.push_back(Pinned(Reals({2, heads, positions}, 2.5, 3.5)));
     inputs.push_back(Reals(q));
     cases.push_back(Case("scaled_dot_product_attention_grad", variant, inputs, attrs));
   };

@@ -37,10 +37,13 @@ void AddCases_attention(std::vector<OpCase>& cases) {
     // Differences take two runs an element; larger cases have the decomposition of the gradient.
     c.gradient = s.length * s.keys < 1000;
     cases.push_back(c);
-    // Any y and lse, not only those that the forward op gives.
+    // Any y and stats, not only those that the forward op gives.
     const Shape y = s.Of(s.heads, s.length, s.v_columns);
     operands.push_back(Reals(y));
-    operands.push_back(Pinned(Reals(s.Of(s.heads, s.length, -1), 1, 3)));
+    const Shape rows = s.Of(s.heads, s.length, -1);
+    std::vector<int64_t> stats = {2};
+    stats.insert(stats.end(), rows.dims().begin(), rows.dims().end());
+    operands.push_back(Pinned(Reals(Shape(stats), 1, 2)));
     operands.push_back(Reals(y));
     operands.insert(operands.end(), mask.begin(), mask.end());
     cases.push_back(
@@ -114,9 +117,14 @@ void AddCases_attention(std::vector<OpCase>& cases) {
   // Rows 1 and 2 see no key.
   add("nothing_to_see", {.outer = {}, .heads = 1, .key_heads = 1, .length = 3, .keys = 2}, {},
       {Frozen(Pinned(Fixed({3, 2}, {0, kMinusInf, kMinusInf, kMinusInf, kMinusInf, kMinusInf})))});
+  // Numbers beside which every score is lost: all weights of rows 0 and 2 are 1 / 4.
+  add("large_mask", {.outer = {}, .heads = 1, .key_heads = 1, .length = 3, .keys = 4}, {},
+      {Frozen(Pinned(Fixed({3, 1}, {-1e18, 0, -1e18})))});
+  cases.pop_back();               // the weights of any other stats are 0 or infinite
+  cases.back().gradient = false;  // differences see only rounding
   // One weight rules: gradients are nearly 0, and differences would see only rounding.
   add("large_scores", {}, {{"scale", 2500.0}});
-  cases.pop_back();  // the gradient of any other lse overflows
+  cases.pop_back();  // the gradient of any other stats overflows
   cases.back().gradient = false;
 }
 

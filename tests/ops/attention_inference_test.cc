@@ -15,11 +15,11 @@ std::string Of(const std::string& types, ir::Attributes attrs = {}) {
 }
 
 TEST(AttentionInference, Shapes) {
-  EXPECT_EQ(Of("f32[2,4,5,8] f32[2,2,7,8] f32[2,2,7,3]"), "f32[2,4,5,3] f32[2,4,5]");
-  EXPECT_EQ(Of("bf16[5,8] bf16[7,8] bf16[7,3] f32[5,7]"), "bf16[5,3] f32[5]");
-  EXPECT_EQ(Of("f64[1,5,8] f64[1,0,8] f64[1,0,3] bool[1]"), "f64[1,5,3] f64[1,5]");
+  EXPECT_EQ(Of("f32[2,4,5,8] f32[2,2,7,8] f32[2,2,7,3]"), "f32[2,4,5,3] f32[2,2,4,5]");
+  EXPECT_EQ(Of("bf16[5,8] bf16[7,8] bf16[7,3] f32[5,7]"), "bf16[5,3] f32[2,5]");
+  EXPECT_EQ(Of("f64[1,5,8] f64[1,0,8] f64[1,0,3] bool[1]"), "f64[1,5,3] f64[2,1,5]");
   EXPECT_EQ(
-      Infer(kGrad, "f16[4,5,8] f16[2,7,8] f16[2,7,3] f16[4,5,3] f32[4,5] f16[4,5,3] bool[4,1,7]",
+      Infer(kGrad, "f16[4,5,8] f16[2,7,8] f16[2,7,3] f16[4,5,3] f32[2,4,5] f16[4,5,3] bool[4,1,7]",
             {{"scale", 1.0}}),
       "f16[4,5,8] f16[2,7,8] f16[2,7,3]");
 }
@@ -51,8 +51,9 @@ TEST(AttentionInference, Errors) {
             op + "dropout_p is 1.5; expected 0..1");
   EXPECT_EQ(Of("f32[5,8] f32[7,8] f32[7,3]", {{"scale", INFINITY}}),
             op + "scale is inf; expected a finite number");
-  EXPECT_EQ(Infer(kGrad, "f32[5,8] f32[7,8] f32[7,3] f32[5,3] f32[4] f32[5,3]", {{"scale", 1.0}}),
-            "scaled_dot_product_attention_grad: lse is f32[4]; expected f32[5] (rows of y)");
+  EXPECT_EQ(Infer(kGrad, "f32[5,8] f32[7,8] f32[7,3] f32[5,3] f32[5] f32[5,3]", {{"scale", 1.0}}),
+            "scaled_dot_product_attention_grad: stats is f32[5]; expected f32[2,5] (two values per "
+            "row of y)");
 }
 
 }  // namespace

@@ -42,10 +42,16 @@ struct AttentionPlan : WorkspacePlan {
   int64_t row;
 };
 
-// A tile of queries [query, query + queries) of one head: y [length, v_columns] and lse [length] of
-// the head get its rows. `work`: AttentionPlan::size() of f32.
+// Of each row the largest score and log(sum(exp(score - largest))); Float may be const.
+template <typename Float>
+struct AttentionStats {
+  Float *max, *log_sum;
+};
+
+// A tile of queries [query, query + queries) of one head: y [length, v_columns] and stats [length]
+// of the head get its rows. `work`: AttentionPlan::size() of f32.
 using AttentionFn = void (*)(const AttentionRun& run, const AttentionHead& head, int64_t query,
-                             int64_t queries, void* y, float* lse, float* work);
+                             int64_t queries, void* y, AttentionStats<float> stats, float* work);
 
 struct AttentionGradPlan : WorkspacePlan {
   // `whole` and `v_whole`: columns and v_columns in whole vectors.
@@ -61,12 +67,13 @@ struct AttentionGradPlan : WorkspacePlan {
         dscores(Take(kKeyTile * kQueryTile)),
         keeps(Take(r.threshold > 0 ? kKeyTile * kQueryTile : 0)),
         dropped(Take(r.threshold > 0 ? kKeyTile * kQueryTile : 0)),
-        lse(Take(kQueryTile)),
+        max(Take(kQueryTile)),
+        log_sum(Take(kQueryTile)),
         delta(Take(kQueryTile)) {}
   int64_t packed_q, packed_dy;  // transposed: a query a column
   int64_t q, dy, dq, keys, values;
   int64_t weights, dscores, keeps, dropped;
-  int64_t lse, delta;  // of each query
+  int64_t max, log_sum, delta;  // of each query
 };
 
 // What a tile of queries of one head adds to the gradients, over keys [key, key_end).
@@ -75,7 +82,7 @@ struct AttentionGradTile {
   int64_t key, key_end;
   // Of the head, as attention gave or takes it.
   const void *y, *dy;
-  const float* lse;
+  AttentionStats<const float> stats;
   // [key_end - key, columns and v_columns in whole vectors]: added to, dk without the scale.
   float *dk, *dv;
   // Exactly one: dquery of the head, or its share of these keys, [length, columns] without the scale.

@@ -82,7 +82,7 @@ HWY_INLINE void MultiplyRows(float* x, int64_t rows, int64_t width, const float*
 
 template <typename T>
 void AttentionTile(const AttentionRun& run, const AttentionHead& head, int64_t query,
-                   int64_t queries, void* y_data, float* lse, float* work) {
+                   int64_t queries, void* y_data, AttentionStats<float> stats, float* work) {
   const AttentionPlan at(run);
   const AttentionWork w(at, work);
   float *const packed = work + at.queries, *const result = work + at.result;
@@ -116,8 +116,8 @@ void AttentionTile(const AttentionRun& run, const AttentionHead& head, int64_t q
     const float factor = w.sum[i] == 0 ? 0.0f : 1 / w.sum[i];
     for (int64_t c = 0; c < v_columns; ++c) row[c] = result[c * t.width + i] * factor;
     MapVec(row, y, v_columns, [](F32Vec x) { return x; });
-    const float max = w.max[i] == kMinusInf ? 0.0f : w.max[i];
-    lse[query + i] = max + std::log(w.sum[i]);
+    stats.max[query + i] = w.max[i];
+    stats.log_sum[query + i] = std::log(w.sum[i]);
   }
 }
 
@@ -152,6 +152,8 @@ class AttentionKernel : public Kernel {
   void Run(const KernelArgs& args) override {
     AttentionRun run = shape_.run();
     run.run = args.state->run_count;
+    auto* const max = static_cast<float*>(args.outputs[1]);
+    float* const log_sum = max + shape_.heads() * run.length;
     const void* const mask = shape_.has_mask() ? args.inputs[kMask] : nullptr;
     shape_.Deal(tasks_, slots_, [&](int64_t task, int64_t slot) {
       const int64_t number = task / shape_.tiles();
@@ -160,8 +162,7 @@ class AttentionKernel : public Kernel {
       fn_(run, shape_.Head(number, args.inputs[0], args.inputs[1], args.inputs[2], mask), query,
           std::min(kQueryTile, run.length - query),
           static_cast<char*>(args.outputs[0]) + row * run.v_columns * size_,
-          static_cast<float*>(args.outputs[1]) + row,
-          static_cast<float*>(args.workspace) + slot * slot_floats_);
+          {max + row, log_sum + row}, static_cast<float*>(args.workspace) + slot * slot_floats_);
     });
   }
 

@@ -59,8 +59,8 @@ void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
   const int64_t whole = WholeLanes(columns), v_whole = WholeLanes(v_columns);
   const AttentionGradPlan at(run, whole, v_whole);
   float *const weights = work + at.weights, *const dscores = work + at.dscores;
-  float *const lse = work + at.lse, *const delta = work + at.delta;
-  float* const keeps = work + at.keeps;
+  float *const max = work + at.max, *const log_sum = work + at.log_sum;
+  float *const delta = work + at.delta, *const keeps = work + at.keeps;
   const int64_t queries = tile.queries;
   ScoreTile t{tile.query, queries, WholeLanes(queries), 0, 0};
 
@@ -72,11 +72,14 @@ void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
   const FloatRows q = RowsOf(q_data, queries, columns, true, work + at.q);
   const FloatRows dy = RowsOf(dy_data, queries, v_columns, true, work + at.dy);
   // Without a key to see, and behind the queries, weights are exp(score - inf) = 0.
-  std::fill_n(lse, t.width, std::numeric_limits<float>::infinity());
+  std::fill_n(max, t.width, std::numeric_limits<float>::infinity());
+  std::fill_n(log_sum, t.width, 0.0f);
   std::fill_n(delta, t.width, 0.0f);
   for (int64_t i = 0; i < queries; ++i) {
-    const float value = tile.lse[tile.query + i];
-    if (value != kMinusInf) lse[i] = value;
+    const float value = tile.stats.max[tile.query + i];
+    if (value == kMinusInf) continue;
+    max[i] = value;
+    log_sum[i] = tile.stats.log_sum[tile.query + i];
   }
   Deltas(dy_data, y_data, queries, v_columns, delta);
 
@@ -102,7 +105,8 @@ void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
       float *const weight = weights + j * t.width, *const ds = dscores + j * t.width;
       constexpr int64_t kStep = kLanes;
       for (int64_t i = 0; i < t.width; i += kStep) {
-        const F32Vec w = ExpOfScore(hn::Sub(LoadVec(weight + i), LoadVec(lse + i)));
+        const F32Vec above = hn::Sub(LoadVec(weight + i), LoadVec(max + i));
+        const F32Vec w = ExpOfScore(hn::Sub(above, LoadVec(log_sum + i)));
         StoreVec(w, weight + i);
         StoreVec(hn::Mul(w, hn::Sub(LoadVec(ds + i), LoadVec(delta + i))), ds + i);
       }
@@ -184,7 +188,7 @@ class AttentionGradKernel : public Kernel {
   }
 
  private:
-  enum { kY = 3, kLse = 4, kDy = 5, kMask = 6 };
+  enum { kY = 3, kStats = 4, kDy = 5, kMask = 6 };
 
   int64_t Whole(int64_t n) const { return (n + fns_.lanes - 1) / fns_.lanes * fns_.lanes; }
 
@@ -211,7 +215,8 @@ class AttentionGradKernel : public Kernel {
       tile.key_end = key_end;
       tile.y = At(args.inputs[kY], row * run.v_columns * size_);
       tile.dy = At(args.inputs[kDy], row * run.v_columns * size_);
-      tile.lse = static_cast<const float*>(args.inputs[kLse]) + row;
+      const float* const max = static_cast<const float*>(args.inputs[kStats]) + row;
+      tile.stats = {max, max + shape_.heads() * run.length};
       tile.dk = dk;
       tile.dv = dv;
       if (chunks_ > 1) {

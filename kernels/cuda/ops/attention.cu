@@ -86,8 +86,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       // No key, no weight: zeros.
       factors[row_of_thread] = sum == 0 ? V{0} : 1 / sum;
       if (chunk == 0 && query < p.length) {
-        static_cast<V*>(arrays.lse)[number * p.length + query] =
-            (max == -INFINITY ? V{0} : max) + Log(sum);
+        V* const of_row = static_cast<V*>(arrays.stats) + number * p.length + query;
+        of_row[0] = max;
+        of_row[p.heads * p.length] = Log(sum);
       }
     }
     __syncthreads();

@@ -34,15 +34,15 @@ struct AttentionParams {
   double keep;  // 1 / (1 - p); a float's value unless f64
 };
 
-// Row-major arrays of the op's shapes; lse and a mask of numbers are f32 (f64 for f64).
+// Row-major arrays of the op's shapes; stats and a mask of numbers are f32 (f64 for f64).
 struct AttentionArrays {
   const void *q, *k, *v, *mask;
-  void *y, *lse;
+  void *y, *stats;
 };
 struct AttentionGradArrays {
-  const void *q, *k, *v, *y, *lse, *dy, *mask;
+  const void *q, *k, *v, *y, *stats, *dy, *mask;
   void *dq, *dk, *dv;
-  void* delta;  // [heads, length] as lse, to work with
+  void* delta;  // [heads, length] of the stats' dtype, to work with
 };
 
 // The run count comes from the state. Does nothing for an empty output.

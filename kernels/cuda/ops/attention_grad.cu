@@ -5,7 +5,7 @@
 // Algorithm: (1) a warp a row: delta = sum(dy y). (2) A block of 128 threads makes 16 rows of dkey
 // and dvalue, 128 columns of either, a thread one column; it goes through the queries of all heads
 // that meet them, by 32. (3) A block makes 16 rows of dquery likewise, through the keys. Weights are
-// made again from the scores and the log-sum-exp, scores as in attention.cu.
+// made again from the scores and the stats, scores as in attention.cu.
 // Shared bytes: 10,560 for f32. Expected bound: arithmetic without matrix units.
 #include "halftone/kernels/cuda/ops/attention.cuh"
 
@@ -35,14 +35,24 @@ template <typename V>
 struct WeightGradient {
   V dropped, dscore;
 };
+// What is known of each row of a head.
 template <typename V>
-__device__ WeightGradient<V> GradientOf(const Head<V>& head, const V* lse, const V* delta, V dot,
-                                        V dweight, int64_t query, int64_t key) {
+struct Rows {
+  __device__ Rows(const AttentionParams& p, const AttentionGradArrays& arrays, int64_t row)
+      : max(static_cast<const V*>(arrays.stats) + row),
+        log_sum(max + p.heads * p.length),
+        delta(static_cast<const V*>(arrays.delta) + row) {}
+  const V *max, *log_sum, *delta;
+};
+template <typename V>
+__device__ WeightGradient<V> GradientOf(const Head<V>& head, const Rows<V>& rows, V dot, V dweight,
+                                        int64_t query, int64_t key) {
   const V score = head.Score(dot, query, key);
-  // Beyond the ends, and where a row sees no key (lse is -inf).
+  // Beyond the ends, and where a row sees no key (its maximum is -inf).
   if (score == -INFINITY) return {0, 0};
-  const V weight = Exp(score - lse[query]), keep = head.Keep(query, key);
-  return {weight * keep, weight * (keep * dweight - delta[query])};
+  const V weight = Exp(score - rows.max[query] - rows.log_sum[query]);
+  const V keep = head.Keep(query, key);
+  return {weight * keep, weight * (keep * dweight - rows.delta[query])};
 }
 
 // Units: tiles of keys of each head of key, times chunks of columns.
@@ -68,8 +78,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       const int64_t row = number * p.length;
       const T* const q = static_cast<const T*>(arrays.q) + row * p.columns;
       const T* const dy = static_cast<const T*>(arrays.dy) + row * p.v_columns;
-      const V* const lse = static_cast<const V*>(arrays.lse) + row;
-      const V* const delta = static_cast<const V*>(arrays.delta) + row;
+      const Rows<V> rows(p, arrays, row);
       // The first tile of queries that sees one of these keys.
       const int64_t from = p.causal ? first / kColumns * kColumns : 0;
       for (int64_t query = from; query < p.length; query += kColumns) {
@@ -80,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
         for (int own = 0; own < kOwn; ++own) {
           const int at = ColumnOfThread(own);
-          const auto g = GradientOf(head, lse, delta, dots[own], dweights[own], query + at, key);
+          const auto g = GradientOf(head, rows, dots[own], dweights[own], query + at, key);
           weights[row_of_thread][at] = g.dropped;
           dscores[row_of_thread][at] = g.dscore;
         }
@@ -132,8 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     const T* const dy = static_cast<const T*>(arrays.dy) + (row + first) * p.v_columns;
     const T* const k = static_cast<const T*>(arrays.k) + key_row * p.columns;
     const T* const v = static_cast<const T*>(arrays.v) + key_row * p.v_columns;
-    const V* const lse = static_cast<const V*>(arrays.lse) + row;
-    const V* const delta = static_cast<const V*>(arrays.delta) + row;
+    const Rows<V> rows(p, arrays, row);
     V dq[kRows] = {};
     const int64_t key_end = p.causal && first + kRows < p.keys ? first + kRows : p.keys;
     for (int64_t key = 0; key < key_end; key += kColumns) {
@@ -145,7 +153,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       for (int own = 0; own < kOwn; ++own) {
         const int at = ColumnOfThread(own);
         dscores[row_of_thread][at] =
-            GradientOf(head, lse, delta, dots[own], dweights[own], query, key + at).dscore;
+            GradientOf(head, rows, dots[own], dweights[own], query, key + at).dscore;
       }
       __syncthreads();
       if (column < p.columns) {

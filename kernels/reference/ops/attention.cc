@@ -20,7 +20,8 @@ class Attention {
         causal_(node.attrs.GetBool("is_causal")),
         p_(node.attrs.GetFloat("dropout_p")),
         seed_(static_cast<uint64_t>(node.attrs.GetInt("seed"))),
-        mask_port_(node.has_in(mask_port) ? mask_port : -1) {
+        mask_port_(node.has_in(mask_port) ? mask_port : -1),
+        f64_(node.inputs[0].dtype == DType::kF64) {
     const Shape &q = node.in(0), &k = node.in(1), &v = node.in(2);
     const int rank = q.rank();
     for (int i = 0; i + 1 < rank; ++i) rows *= q[i];
@@ -31,7 +32,7 @@ class Attention {
     if (rank > 2) heads_ = q[rank - 3], group_ = heads_ / std::max<int64_t>(1, k[rank - 3]);
     // In f32 for all dtypes below f64, as dropout does.
     const double keep = 1 / (1 - p_);
-    keep_ = node.inputs[0].dtype == DType::kF64 ? keep : static_cast<float>(keep);
+    keep_ = f64_ ? keep : static_cast<float>(keep);
     if (mask_port_ < 0) return;
     bool_mask_ = node.inputs[mask_port].dtype == DType::kBool;
     std::vector<int64_t> scores(q.dims().begin(), q.dims().end());
@@ -43,7 +44,8 @@ class Attention {
   int64_t KeyRow(int64_t r) const { return r / length_ / std::max<int64_t>(1, group_) * keys; }
   double scale() const { return scale_; }
 
-  // The scores of row r, into `scores`.
+  // The scores of row r, into `scores`. Below f64 they are of f32, as the stats are: the gradient
+  // takes off the largest of them, exactly.
   void Scores(const RefCall& call, int64_t r, double* scores) const {
     for (int64_t j = 0; j < keys; ++j) {
       double dot = 0;
@@ -52,13 +54,8 @@ class Attention {
       }
       scores[j] = dot * scale_;
       if (causal_ && j > r % length_) scores[j] = -kInf;
-      if (mask_port_ < 0) continue;
-      const int64_t at = mask_[0](r * keys + j);
-      if (!bool_mask_) {
-        scores[j] += call.Load(mask_port_, at);
-      } else if (call.LoadInt(mask_port_, at) == 0) {
-        scores[j] = -kInf;
-      }
+      if (mask_port_ >= 0) scores[j] = Masked(call, mask_[0](r * keys + j), scores[j]);
+      if (!f64_) scores[j] = static_cast<float>(scores[j]);
     }
   }
 
@@ -75,12 +72,17 @@ class Attention {
   int64_t rows = 1, keys, e, v_columns;
 
  private:
+  double Masked(const RefCall& call, int64_t at, double score) const {
+    if (!bool_mask_) return score + call.Load(mask_port_, at);
+    return call.LoadInt(mask_port_, at) == 0 ? -kInf : score;
+  }
+
   double scale_;
   bool causal_;
   double p_;
   uint64_t seed_;
   int mask_port_;
-  bool bool_mask_ = false;
+  bool f64_, bool_mask_ = false;
   double keep_;
   int64_t length_, heads_ = 1, group_ = 1;
   std::vector<IndexMap> mask_;  // one or none
@@ -110,13 +112,14 @@ RefRun MakeAttention(RefNode& node) {
         }
         call.Store(0, r * a.v_columns + c, y);
       }
-      call.Store(1, r, shift + std::log(sum));
+      call.Store(1, r, max);
+      call.Store(1, a.rows + r, std::log(sum));
     }
   };
 }
 
 RefRun MakeAttentionGrad(RefNode& node) {
-  enum { kY = 3, kLse = 4, kDy = 5, kMask = 6 };
+  enum { kY = 3, kStats = 4, kDy = 5, kMask = 6 };
   const Attention a(node, kMask);
   const int64_t k_size = node.in(1).num_elements(), v_size = node.in(2).num_elements();
   node.workspace_bytes = sizeof(double) * (2 * a.keys + k_size + v_size);
@@ -129,13 +132,13 @@ RefRun MakeAttentionGrad(RefNode& node) {
     for (int64_t r = 0; r < a.rows; ++r) {
       a.Scores(call, r, weights);
       a.Keeps(call, r, keeps);
-      const double lse = call.Load(kLse, r);
+      const double max = call.Load(kStats, r), log_sum = call.Load(kStats, a.rows + r);
       double delta = 0;
       for (int64_t c = 0; c < a.v_columns; ++c) {
         delta += call.Load(kDy, r * a.v_columns + c) * call.Load(kY, r * a.v_columns + c);
       }
       for (int64_t j = 0; j < a.keys; ++j) {
-        const double weight = lse == -kInf ? 0 : std::exp(weights[j] - lse);
+        const double weight = max == -kInf ? 0 : std::exp(weights[j] - max - log_sum);
         const int64_t row = a.KeyRow(r) + j;
         double dweight = 0;
         for (int64_t c = 0; c < a.v_columns; ++c) {
