@@ -62,14 +62,28 @@ const std::vector<KindInfo>& Kinds() {
 }
 const KindInfo& InfoOf(LRSchedule::Kind kind) { return Kinds()[static_cast<size_t>(kind)]; }
 
+// Up to here a double has every whole number.
+constexpr int64_t kMaxWhole = int64_t{1} << 53;
+
+double Whole(int64_t value) {
+  return static_cast<double>(std::clamp(value, -kMaxWhole, kMaxWhole));
+}
+
 bool IsWhole(Range range) { return range == Range::kSteps || range == Range::kFlag; }
+
+// Whoever makes a term by hand may get the number of arguments wrong.
+bool IsComplete(const LRSchedule::Term& term) {
+  return term.arguments.size() == InfoOf(term.kind).arguments.size();
+}
 
 // Null if the value is in the range, else what was expected.
 const char* Expected(Range range, double value) {
   const bool finite = value >= 0 && value <= MaxFinite(DType::kF32);
   switch (range) {
     case Range::kSteps:
-      return value > 0 ? nullptr : "> 0";
+      if (!(value > 0)) return "> 0";
+      if (value > static_cast<double>(kMaxWhole)) return "at most 2^53";
+      return value == std::floor(value) ? nullptr : "a whole number";
     case Range::kRate:
       return finite ? nullptr : "a number >= 0 that is finite in f32";
     case Range::kUnit:
@@ -85,7 +99,9 @@ const char* Expected(Range range, double value) {
 
 // The shortest text that reads back as the same number.
 std::string PrintNumber(Range range, double x) {
-  if (IsWhole(range)) return Concat(static_cast<int64_t>(x));
+  if (IsWhole(range) && x == std::floor(x) && std::abs(x) <= static_cast<double>(kMaxWhole)) {
+    return Concat(static_cast<int64_t>(x));
+  }
   char buffer[32];
   auto end = std::to_chars(buffer, buffer + sizeof buffer, x).ptr;
   return std::string(buffer, end);
@@ -131,7 +147,7 @@ class Parser {
   absl::StatusOr<double> ParseArgument(const Argument& argument) {
     if (!IsWhole(argument.range)) return ParseNumber<double>("a number");
     HT_ASSIGN_OR_RETURN(const int64_t whole, ParseNumber<int64_t>("a whole number"));
-    return static_cast<double>(whole);
+    return Whole(whole);
   }
 
   absl::StatusOr<LRSchedule::Term> ParseTerm() {
@@ -178,7 +194,10 @@ struct HostMath {
 double LRSchedule::At(double base_lr, int64_t applied_steps) const {
   const ScheduleFormula<HostMath> formula(static_cast<double>(applied_steps));
   double lr = base_lr;
-  for (const Term& term : terms_) lr = formula.Rate(term, lr);
+  for (const Term& term : terms_) {
+    if (!IsComplete(term)) return std::nan("");
+    lr = formula.Rate(term, lr);
+  }
   return lr;
 }
 
@@ -189,12 +208,17 @@ absl::Status LRSchedule::Validate() const {
   }
   for (const Term& term : terms_) {
     const KindInfo& info = InfoOf(term.kind);
+    if (!IsComplete(term)) {
+      return InvalidArgument(info.title, ": ", term.arguments.size(), " arguments; expected ",
+                             info.arguments.size());
+    }
     for (size_t i = 0; i < info.arguments.size(); ++i) {
       const Argument& argument = info.arguments[i];
       const char* expected = Expected(argument.range, term.arguments[i]);
       if (expected == nullptr) continue;
-      return InvalidArgument(info.title, ": ", argument.name, " = ", term.arguments[i],
-                             "; expected ", expected);
+      return InvalidArgument(info.title, ": ", argument.name, " = ",
+                             PrintNumber(argument.range, term.arguments[i]), "; expected ",
+                             expected);
     }
   }
   return absl::OkStatus();
@@ -204,8 +228,8 @@ std::string LRSchedule::ToString() const {
   std::string out;
   for (const Term& term : terms_) {
     const KindInfo& info = InfoOf(term.kind);
-    size_t printed = info.arguments.size();
-    while (printed > 0 &&
+    size_t printed = std::min(info.arguments.size(), term.arguments.size());
+    while (IsComplete(term) && printed > 0 &&
            info.arguments[printed - 1].default_value == term.arguments[printed - 1]) {
       --printed;
     }
@@ -230,30 +254,29 @@ LRSchedule operator*(const LRSchedule& a, const LRSchedule& b) {
 }
 
 LRSchedule StepLR(int64_t step_size, double gamma) {
-  return LRSchedule({LRSchedule::Kind::kStep, {static_cast<double>(step_size), gamma}});
+  return LRSchedule({LRSchedule::Kind::kStep, {Whole(step_size), gamma}});
 }
 
 LRSchedule CosineLR(int64_t t_max, double eta_min) {
-  return LRSchedule({LRSchedule::Kind::kCosine, {static_cast<double>(t_max), eta_min}});
+  return LRSchedule({LRSchedule::Kind::kCosine, {Whole(t_max), eta_min}});
 }
 
 LRSchedule LinearWarmup(int64_t steps, double start_factor) {
-  return LRSchedule({LRSchedule::Kind::kWarmup, {static_cast<double>(steps), start_factor}});
+  return LRSchedule({LRSchedule::Kind::kWarmup, {Whole(steps), start_factor}});
 }
 
 LRSchedule CosineAnnealingWarmRestarts(int64_t t_0, int64_t t_mult, double eta_min) {
-  return LRSchedule({LRSchedule::Kind::kRestarts,
-                     {static_cast<double>(t_0), static_cast<double>(t_mult), eta_min}});
+  return LRSchedule({LRSchedule::Kind::kRestarts, {Whole(t_0), Whole(t_mult), eta_min}});
 }
 
 LRSchedule PolynomialLR(int64_t total_iters, double power) {
-  return LRSchedule({LRSchedule::Kind::kPolynomial, {static_cast<double>(total_iters), power}});
+  return LRSchedule({LRSchedule::Kind::kPolynomial, {Whole(total_iters), power}});
 }
 
 LRSchedule OneCycleLR(double max_lr, int64_t total_steps, const OneCycleOptions& options) {
   return LRSchedule(
       {LRSchedule::Kind::kOneCycle,
-       {max_lr, static_cast<double>(total_steps), options.pct_start, options.linear ? 1.0 : 0.0,
+       {max_lr, Whole(total_steps), options.pct_start, options.linear ? 1.0 : 0.0,
         options.div_factor, options.final_div_factor, options.three_phase ? 1.0 : 0.0}});
 }
 

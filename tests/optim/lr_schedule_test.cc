@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "halftone/graph/ir/builder.h"
 #include "halftone/kernels/reference_evaluator.h"
@@ -244,6 +245,45 @@ TEST(LRSchedule, BadTextNamesTheColumn) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_EQ(Message(status), message);
   }
+}
+
+// A whole number is kept as a double; beyond 2^53 it is 2^53, which no run gets to.
+TEST(LRSchedule, StepsUpToTheLargest) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  const std::pair<LRSchedule, const char*> cases[] = {
+      {StepLR(kLargest), "step(9007199254740992)"},
+      {CosineLR(kLargest), "cosine(9007199254740992)"},
+      {LinearWarmup(kLargest, 0.5), "warmup(9007199254740992,0.5)"},
+      {CosineAnnealingWarmRestarts(kLargest, kLargest),
+       "restarts(9007199254740992,9007199254740992)"},
+      {PolynomialLR(kLargest), "polynomial(9007199254740992)"},
+      {OneCycleLR(0.5, kLargest), "onecycle(0.5,9007199254740992)"}};
+  for (const auto& [schedule, text] : cases) {
+    EXPECT_TRUE(schedule.Validate().ok()) << schedule.Validate();
+    EXPECT_EQ(schedule.ToString(), text);
+    EXPECT_EQ(*LRSchedule::Parse(text), schedule);
+  }
+  EXPECT_EQ(StepLR(kLargest).At(0.5, 1'000'000), 0.5);
+  EXPECT_EQ(*LRSchedule::Parse("step(9223372036854775807)"), StepLR(kLargest));
+  EXPECT_EQ(Message(StepLR(std::numeric_limits<int64_t>::min()).Validate()),
+            "StepLR: step_size = -9007199254740992; expected > 0");
+  EXPECT_EQ(Message(StepLR(-12345678).Validate()), "StepLR: step_size = -12345678; expected > 0");
+}
+
+TEST(LRSchedule, TermsMadeByHandAreChecked) {
+  using Kind = LRSchedule::Kind;
+  const LRSchedule short_one(LRSchedule::Term{Kind::kStep, {10.0}});
+  EXPECT_EQ(Message(short_one.Validate()), "StepLR: 1 arguments; expected 2");
+  EXPECT_EQ(short_one.ToString(), "step(10)");
+  EXPECT_TRUE(std::isnan(short_one.At(0.5, 3)));
+  const LRSchedule long_one(LRSchedule::Term{Kind::kWarmup, {10, 0.5, 1}});
+  EXPECT_EQ(Message(long_one.Validate()), "LinearWarmup: 3 arguments; expected 2");
+  EXPECT_EQ(Message(LRSchedule(LRSchedule::Term{Kind::kStep, {2.5, 1}}).Validate()),
+            "StepLR: step_size = 2.5; expected a whole number");
+  EXPECT_EQ(Message(LRSchedule(LRSchedule::Term{Kind::kStep, {1e30, 1}}).Validate()),
+            "StepLR: step_size = 1e+30; expected at most 2^53");
+  EXPECT_EQ(Message(LRSchedule(LRSchedule::Term{Kind::kStep, {std::nan(""), 1}}).Validate()),
+            "StepLR: step_size = nan; expected > 0");
 }
 
 TEST(LRSchedule, F62AProductOfProductsIsAnErrorNotMemory) {
