@@ -245,10 +245,13 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
 absl::Status Graph::save_checkpoint(const std::string& path,
                                     const std::map<std::string, std::string>& metadata) {
   runtime::Checkpoint checkpoint;
-  const runtime::StateLock lock = Lock();
-  HT_RETURN_IF_ERROR(lock.status());
-  HT_RETURN_IF_ERROR(impl_->CheckNoAverages("save_checkpoint"));
-  HT_ASSIGN_OR_RETURN(checkpoint.tensors, state_dict());
+  {
+    // Not while the file is written: steps of other threads do not wait for a disk.
+    const runtime::StateLock lock = Lock();
+    HT_RETURN_IF_ERROR(lock.status());
+    HT_RETURN_IF_ERROR(impl_->CheckNoAverages("save_checkpoint"));
+    HT_ASSIGN_OR_RETURN(checkpoint.tensors, state_dict());
+  }
   checkpoint.metadata = metadata;
   return runtime::WriteCheckpoint(path, checkpoint);
 }
