@@ -103,11 +103,14 @@ absl::StatusOr<bool> PlateauHandle::step(double metric) {
   }
   if (!reduce) return false;
   OptimizerHandle optimizer(graph_, optimizer_);
+  bool changed = false;
   for (size_t i = 0; i < optimizer.num_groups(); ++i) {
     GroupHandle group = optimizer.group(i);
-    HT_RETURN_IF_ERROR(group.set_lr(entry->plateau->Reduced(group.lr())));
+    const double before = group.lr();
+    HT_RETURN_IF_ERROR(group.set_lr(entry->plateau->Reduced(before)));
+    changed = changed || group.lr() != before;
   }
-  return true;
+  return changed;
 }
 
 const std::string& ScalerHandle::name() const {

@@ -54,6 +54,15 @@ TEST(Plateau, ReducesTheRatesOfAllGroups) {
   EXPECT_EQ(model.builds, 1) << "a new rate compiles nothing";
 }
 
+TEST(Plateau, TellsWhetherARateHasChanged) {
+  Model model({.factor = 0.5, .patience = 0, .min_lr = 0.25});
+  EXPECT_FALSE(model.Reduced(3));
+  EXPECT_TRUE(model.Reduced(4)) << "1 to 0.5";
+  EXPECT_TRUE(model.Reduced(4)) << "to 0.25";
+  EXPECT_FALSE(model.Reduced(4)) << "all at min_lr";
+  EXPECT_EQ(model.optimizer.group(0).lr(), 0.25);
+}
+
 TEST(Plateau, IsSavedWithTheGraph) {
   Model a({.factor = 0.5, .patience = 2, .cooldown = 3}),
       b({.factor = 0.5, .patience = 2, .cooldown = 3});
