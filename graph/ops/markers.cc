@@ -219,7 +219,9 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
                "scaler of each input, where one is not the optimizer's; a parameter has an input "
                "for each scaler then"),
       Optional("lr", 1e-3, "base learning rate, initial value of <name>.lr"),
-      StringAttr("schedule", "", "product of step(n,f) cosine(n,f) warmup(n); empty: constant"),
+      StringAttr("schedule", "",
+                 "product of step(n,f) cosine(n,f) warmup(n,f) restarts(n,n,f) polynomial(n,f) "
+                 "onecycle(f,n,f,0,f,f,0), see optim::LRSchedule; empty: constant"),
       StringAttr("scaler", "", "name of the scaler marker; empty: none"),
       StringAttr("skip", "own",
                  "\"own\": skips on its own gradients, \"any\": on any of the scaler"),
