@@ -163,6 +163,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::Compile(GraphConfig& 
   const bool has_optimizers = traced->outputs().size() > step->num_outputs;
   const bool lowers = passes::FindMarker(*traced, "amp") != nullptr;
   step->traced = traced->Clone();
+  HT_RETURN_IF_ERROR(state.StartAverages(config.seed));
 
   runtime::CompileOptions options;
   options.device = device;

@@ -91,7 +91,38 @@ std::string GraphState::FirstNonFinite() const {
 absl::Status GraphState::Initialize(uint64_t seed) {
   HT_RETURN_IF_ERROR(declared_.status());
   HT_RETURN_IF_ERROR(declared_.UpdateNames().status());
+  HT_RETURN_IF_ERROR(StartAverages(seed));
   return declared_.store().MaterialiseAll(seed);
+}
+
+bool GraphState::HasAverages(const OptimizerEntry& entry) const {
+  return entry.optimizer.step_options().ema.has_value() &&
+         Scalar(optim::EmaStepsVariable(entry.name), 0) > 0;
+}
+
+absl::Status GraphState::StartAverages(uint64_t seed, const std::set<std::string>& anew) {
+  runtime::VariableStore& store = declared_.store();
+  for (const OptimizerEntry& entry : declared_.optimizers()) {
+    if (!entry.optimizer.step_options().ema.has_value()) continue;
+    for (const std::string& name : entry.parameter_names) {
+      const std::string slot = optim::SlotVariable(entry.name, name, optim::kEmaSlot);
+      const std::shared_ptr<runtime::VariableStorage> average = store.Find(slot);
+      if (average != nullptr && anew.count(slot) == 0) continue;
+      if (!HasAverages(entry)) break;
+      const std::shared_ptr<runtime::VariableStorage> parameter = store.Find(name);
+      HT_RETURN_IF_ERROR(parameter->Materialise(seed, name));
+      HT_RETURN_IF_ERROR(parameter->FetchToHost());
+      if (average != nullptr) {
+        HT_RETURN_IF_ERROR(average->Assign(parameter->value()));
+      } else {
+        const ir::ValueType type{parameter->dtype(), parameter->shape()};
+        HT_RETURN_IF_ERROR(
+            store.Declare({slot, type, ir::VariableKind::kOptimizer, false, {}}, parameter->value())
+                .status());
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<runtime::StateDict> GraphState::Save(uint64_t seed) {
@@ -160,9 +191,30 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
     return found == later.end() ? std::nullopt : std::optional(found->second);
   };
   rules.is_optional = [this](const std::string& name) { return IsPrecisionState(name); };
+  std::set<std::string> with_averages;
+  for (const OptimizerEntry& entry : declared_.optimizers()) {
+    if (HasAverages(entry)) with_averages.insert(entry.name);
+  }
   HT_ASSIGN_OR_RETURN(runtime::LoadReport report,
                       declared_.store().Load(variables, options.strict, rules));
   counts_.training = run_count;
+  std::set<std::string> missing(report.missing.begin(), report.missing.end()), mismatched_names;
+  for (const runtime::LoadMismatch& mismatch : report.mismatched) {
+    mismatched_names.insert(mismatch.name);
+  }
+  std::set<std::string> anew;
+  for (const OptimizerEntry& entry : declared_.optimizers()) {
+    for (const std::string& parameter : entry.parameter_names) {
+      std::string slot = optim::SlotVariable(entry.name, parameter, optim::kEmaSlot);
+      // With neither of the two loaded an average goes on to be that of its parameter.
+      const bool goes_on =
+          with_averages.count(entry.name) != 0 &&
+          (missing.count(parameter) != 0 || mismatched_names.count(parameter) != 0);
+      const bool is_lost = mismatched_names.count(slot) != 0;
+      if (is_lost || (missing.count(slot) != 0 && !goes_on)) anew.insert(std::move(slot));
+    }
+  }
+  HT_RETURN_IF_ERROR(StartAverages(config.seed, anew));
   report.unused_renames = std::move(unused);
   report.mismatched.insert(report.mismatched.end(), mismatched.begin(), mismatched.end());
   return report;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "halftone/core/status.h"
@@ -28,6 +29,11 @@ class GraphState {
                                            const runtime::LoadOptions& options,
                                            const GraphConfig& config);
 
+  // Averages that have seen updates but have no value of their own, those of parameters that took
+  // the place of others and those named in `anew`, begin at their parameter: only the first update
+  // of all would set them. Callers hold the lock.
+  absl::Status StartAverages(uint64_t seed, const std::set<std::string>& anew = {});
+
   // The single element of a state variable; `fallback` if there is none.
   double Scalar(const std::string& variable, double fallback) const;
   absl::Status SetScalar(const std::string& variable, double value);
@@ -37,6 +43,8 @@ class GraphState {
  private:
   // Slots that `state` has under another name of a tied parameter, under the one that it has here.
   absl::StatusOr<runtime::StateDict> WithOwnSlotNames(const runtime::StateDict& state) const;
+  // Whether a step has updated the averages of an optimizer.
+  bool HasAverages(const OptimizerEntry& entry) const;
   // Types of the state that only compiling makes, known before so that a load says at once what
   // does not fit, not the first step.
   std::map<std::string, ir::ValueType> StateMadeLater(const GraphConfig& config) const;

@@ -145,6 +145,60 @@ TEST(Ema, IsSaved) {
   }
 }
 
+// Fine-tuning: the state has averages, but nothing of `b`, a new head.
+TEST(Ema, BeginsAtTheParameterWhereAStateLacksIt) {
+  const optim::SGDOptions options{.lr = 0.25, .ema = optim::Ema{.decay = 0.75}};
+  Model trained(options);
+  for (int step = 0; step < 4; ++step) ASSERT_TRUE(trained.Step(Gradient(step)).ok());
+  const StateDict whole = *trained.graph.state_dict();
+  StateDict without = whole, other_shape = whole;
+  without.erase("b");
+  without.erase("optimizer0.b.ema");
+  other_shape["b"] = F32({2}, {1, 2});
+  other_shape["optimizer0.b.ema"] = F32({2}, {1, 2});
+  for (const StateDict& state : {without, other_shape}) {
+    Model tuned(options);
+    ASSERT_TRUE(tuned.graph.load_state_dict(state, false).ok());
+    EXPECT_EQ(tuned.State("optimizer0.b.ema"), Doubles(3, -1));
+    EXPECT_EQ(tuned.State("optimizer0.w.ema"), trained.State("optimizer0.w.ema"));
+    {
+      const EmaScope averaged(tuned.graph);
+      EXPECT_EQ(tuned.b.value().ToVector(), Doubles(3, -1));
+    }
+    ASSERT_TRUE(tuned.Step({1, -2, 4}).ok());
+    // b is -1 - 0.5 g, of which a quarter goes into the average.
+    EXPECT_EQ(tuned.State("optimizer0.b.ema"), (Doubles{-1.125, -0.75, -1.5}));
+  }
+}
+
+TEST(Ema, OfALoadedParameterBeginsAnew) {
+  Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
+  for (int step = 0; step < 4; ++step) ASSERT_TRUE(model.Step(Gradient(step)).ok());
+  const Doubles average_b = model.State("optimizer0.b.ema");
+  ASSERT_NE(average_b, model.State("b"));
+  ASSERT_TRUE(model.graph.load_state_dict({{"w", F32({3}, {1, 2, 3})}}, false).ok());
+  EXPECT_EQ(model.State("optimizer0.w.ema"), (Doubles{1, 2, 3}));
+  EXPECT_EQ(model.State("optimizer0.b.ema"), average_b) << "nothing of b was loaded";
+}
+
+TEST(Ema, OfAReplacedParameterBeginsAtIt) {
+  for (const bool scope : {false, true}) {
+    Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
+    for (int step = 0; step < 4; ++step) ASSERT_TRUE(model.Step(Gradient(step)).ok());
+    const Doubles average_b = model.State("optimizer0.b.ema");
+    model.w = Parameter(Shape{3}, {ir::Initializer::Kind::kConstant, 2, 0});
+    if (scope) {
+      const EmaScope averaged(model.graph);
+      ASSERT_TRUE(averaged.status().ok()) << averaged.status();
+      EXPECT_EQ(model.w.value().ToVector(), Doubles(3, 2));
+      EXPECT_EQ(model.b.value().ToVector(), average_b);
+    }
+    ASSERT_TRUE(model.Step({1, -2, 4}).ok());
+    // w is 2 - 0.25 g, of which a quarter goes into the average.
+    EXPECT_EQ(model.State("optimizer0.w.ema"), (Doubles{1.9375, 2.125, 1.75})) << scope;
+  }
+}
+
 TEST(EmaScope, PutsAveragesInThePlaceOfParameters) {
   Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
   for (int step = 0; step < 4; ++step) ASSERT_TRUE(model.Step(Gradient(step)).ok());
