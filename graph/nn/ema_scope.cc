@@ -1,8 +1,8 @@
 #include "halftone/graph/nn/ema_scope.h"
 
-#include <memory>
+#include <atomic>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "halftone/graph/nn/graph_impl.h"
 #include "halftone/optim/update_rule.h"
@@ -10,31 +10,30 @@
 namespace halftone::nn {
 namespace {
 
-using Storage = std::shared_ptr<runtime::VariableStorage>;
+// Of the process: while there is none, no step looks for averages.
+std::atomic<int> live_scopes = 0;
 
-// Parameters with an average that has seen an update, and those.
-std::vector<std::pair<Storage, Storage>> Averaged(const Declaration& declared,
-                                                  const GraphState& state) {
-  std::vector<std::pair<Storage, Storage>> pairs;
+// Parameters with an average that has seen an update.
+ExchangedAverages Averaged(const Declaration& declared, const GraphState& state) {
+  ExchangedAverages pairs;
   for (const OptimizerEntry& entry : declared.optimizers()) {
     if (state.Scalar(optim::EmaStepsVariable(entry.name), 0) == 0) continue;
     for (const std::string& name : entry.parameter_names) {
-      const Storage average =
-          declared.store().Find(optim::SlotVariable(entry.name, name, optim::kEmaSlot));
-      if (average == nullptr) continue;
-      pairs.emplace_back(declared.store().Find(name), average);
+      const runtime::VariableStore& store = declared.store();
+      const auto average = store.Find(optim::SlotVariable(entry.name, name, optim::kEmaSlot));
+      if (average != nullptr) pairs.push_back({name, store.Find(name), average});
     }
   }
   return pairs;
 }
 
 // Exchanges the values. An error changes nothing.
-absl::Status Exchange(const std::vector<std::pair<Storage, Storage>>& pairs) {
-  for (const auto& [parameter, average] : pairs) {
+absl::Status Exchange(const ExchangedAverages& pairs) {
+  for (const auto& [name, parameter, average] : pairs) {
     HT_RETURN_IF_ERROR(parameter->FetchToHost());
     HT_RETURN_IF_ERROR(average->FetchToHost());
   }
-  for (const auto& [parameter, average] : pairs) {
+  for (const auto& [name, parameter, average] : pairs) {
     const Tensor value = parameter->value().Clone();
     HT_RETURN_IF_ERROR(parameter->Assign(average->value()));
     HT_RETURN_IF_ERROR(average->Assign(value));
@@ -48,14 +47,20 @@ absl::Status Graph::Impl::EnterAverages(uint64_t seed) {
   HT_RETURN_IF_ERROR(internal::CheckMayChange(declared.info(), "EmaScope"));
   const runtime::StateLock lock = declared.Lock();
   HT_RETURN_IF_ERROR(lock.status());
-  if (averages_in_place) {
+  if (exchanged.has_value()) {
     return FailedPrecondition("graph @", declared.name(),
                               ": an EmaScope lives already; expected one at a time");
   }
   under_way.Settle();
   HT_RETURN_IF_ERROR(state.Initialize(seed));
-  HT_RETURN_IF_ERROR(Exchange(Averaged(declared, state)));
-  averages_in_place = true;
+  ExchangedAverages pairs = Averaged(declared, state);
+  for (const ExchangedAverage& pair : pairs) {
+    HT_RETURN_IF_ERROR(pair.parameter->CheckNoAverage("EmaScope"));
+  }
+  HT_RETURN_IF_ERROR(Exchange(pairs));
+  for (const ExchangedAverage& pair : pairs) pair.parameter->set_average_of(pair.name);
+  exchanged = std::move(pairs);
+  ++live_scopes;
   return absl::OkStatus();
 }
 
@@ -63,12 +68,20 @@ absl::Status Graph::Impl::LeaveAverages() {
   const runtime::StateLock lock = declared.Lock();
   HT_RETURN_IF_ERROR(lock.status());
   under_way.Settle();
-  averages_in_place = false;
-  return Exchange(Averaged(declared, state));
+  const ExchangedAverages pairs = *std::exchange(exchanged, std::nullopt);
+  --live_scopes;
+  for (const ExchangedAverage& pair : pairs) pair.parameter->set_average_of("");
+  return Exchange(pairs);
 }
 
 absl::Status Graph::Impl::CheckNoAverages(const char* what) const {
-  if (!averages_in_place) return absl::OkStatus();
+  if (live_scopes == 0) return absl::OkStatus();
+  if (!exchanged.has_value()) {
+    for (const auto& [name, storage] : declared.store().names()) {
+      HT_RETURN_IF_ERROR(storage->CheckNoAverage(what));
+    }
+    return absl::OkStatus();
+  }
   return FailedPrecondition("graph @", declared.name(), ": ", what,
                             " while an EmaScope lives: averages stand in the parameters' place");
 }

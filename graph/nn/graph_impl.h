@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "halftone/graph/nn/declaration.h"
@@ -15,6 +16,13 @@
 #include "halftone/graph/nn/steps_under_way.h"
 
 namespace halftone::nn {
+
+// A parameter and its average, which have each other's values while an EmaScope lives.
+struct ExchangedAverage {
+  std::string name;  // of the parameter
+  std::shared_ptr<runtime::VariableStorage> parameter, average;
+};
+using ExchangedAverages = std::vector<ExchangedAverage>;
 
 struct Graph::Impl {
   using Build = absl::FunctionRef<Values(const Values&)>;
@@ -36,13 +44,15 @@ struct Graph::Impl {
   // See EmaScope.
   absl::Status EnterAverages(uint64_t seed);
   absl::Status LeaveAverages();
+  // An average in the place of a parameter is not to be trained, overwritten or saved, whichever
+  // graph's scope has put it there.
   absl::Status CheckNoAverages(const char* what) const;
 
   Declaration declared;
   GraphNotes notes;
   Device device;
   bool training = true;
-  bool averages_in_place = false;  // an EmaScope lives
+  std::optional<ExchangedAverages> exchanged;  // while an EmaScope lives
   int debug = 0;
   Profile profile;  // of every step; null: none
   ModuleModes modes;

@@ -35,6 +35,9 @@ absl::StatusOr<runtime::LoadReport> Module::load_state_dict(const runtime::State
   HT_RETURN_IF_ERROR(BindAll(*this, store));
   const runtime::StateLock lock(store.guards());
   HT_RETURN_IF_ERROR(lock.status());
+  for (const auto& [name, storage] : store.names()) {
+    HT_RETURN_IF_ERROR(storage->CheckNoAverage("load_state_dict"));
+  }
   std::vector<std::string> unused;
   HT_ASSIGN_OR_RETURN(const runtime::StateDict renamed, Renamed(state, options, &unused));
   HT_ASSIGN_OR_RETURN(runtime::LoadReport report, store.Load(renamed, options.strict));

@@ -70,6 +70,7 @@ absl::Status Parameter::set_value(const Tensor& value) {
   HT_RETURN_IF_ERROR(internal::CheckMayChange(*storage(), "set_value"));
   const runtime::StateLock lock(storage()->guard());
   HT_RETURN_IF_ERROR(lock.status());
+  HT_RETURN_IF_ERROR(storage()->CheckNoAverage("set_value"));
   return storage()->Assign(value);
 }
 

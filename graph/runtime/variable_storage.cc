@@ -92,6 +92,12 @@ absl::Status VariableStorage::Assign(const Tensor& value) {
   return absl::OkStatus();
 }
 
+absl::Status VariableStorage::CheckNoAverage(const char* what) const {
+  if (!holds_average()) return absl::OkStatus();
+  return FailedPrecondition(what, " while an EmaScope lives: the average of parameter \"",
+                            average_of_, "\" stands in its place");
+}
+
 absl::Status VariableStorage::Reserve() {
   if (materialised() || reserved_.defined()) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(reserved_, Tensor::Allocate(dtype_, shape_));

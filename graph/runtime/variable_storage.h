@@ -78,6 +78,14 @@ class VariableStorage {
   // Back to the first value of a variable that begins as a constant. Nothing if there is no value.
   void StartAnew();
 
+  // An EmaScope of a graph that knows it as `name` has put an average in the place of the value and
+  // will take it back; empty: no more.
+  void set_average_of(const std::string& name) { average_of_ = name; }
+  bool holds_average() const { return !average_of_.empty(); }
+  // For `what`, which would write a value that is lost then. Errors: FailedPrecondition, naming the
+  // parameter.
+  absl::Status CheckNoAverage(const char* what) const;
+
   // Grows with every write; from 1 once there is a value.
   uint64_t version() const { return version_; }
   bool host_is_newest() const { return host_version_ == version_; }
@@ -101,6 +109,7 @@ class VariableStorage {
   std::shared_ptr<StateGuard> guard_;
   mutable Tensor value_;
   Tensor reserved_;  // memory for value_
+  std::string average_of_;
   uint64_t version_ = 0;
   mutable uint64_t host_version_ = 0;
   std::map<std::pair<kernels::DeviceBackend*, DType>, DeviceCopy> on_devices_;

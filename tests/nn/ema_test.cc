@@ -244,6 +244,55 @@ TEST(EmaScope, RefusesWhatWouldMixThemUp) {
             "graph @graph: an EmaScope lives already; expected one at a time");
 }
 
+// Whoever shares a parameter would write into what is going to be the average again.
+TEST(EmaScope, RefusesWritesOfOthersThatShareParameters) {
+  Linear fc(2, 2), apart(2, 2);
+  const auto add = [](FnGraph& graph, Linear& module) {
+    graph.fn = [&module](const Values& in) -> Values {
+      const Value loss = sum(module(in[0]));
+      loss.backward();
+      return {loss};
+    };
+    graph.add_module("fc", module);
+    graph.add_optimizer(
+        optim::SGD(graph.parameters(), {.lr = 0.25, .ema = optim::Ema{.decay = 0.75}}));
+  };
+  FnGraph first, second, stranger;
+  add(first, fc);
+  add(second, fc);
+  add(stranger, apart);
+  const Tensor x = F32({1, 2}, {1, -2});
+  for (int step = 0; step < 2; ++step) {
+    Call(first, {x});
+    Call(second, {x});
+  }
+  const StateDict of_graph = *second.state_dict(), of_module = *fc.state_dict();
+  const Tensor weight = fc.weight.value();
+  const std::string reason =
+      " while an EmaScope lives: the average of parameter \"fc.weight\" stands in its place";
+  const std::string of_bias =
+      " while an EmaScope lives: the average of parameter \"fc.bias\" stands in its place";
+  {
+    const EmaScope averaged(first);
+    ASSERT_TRUE(averaged.status().ok()) << averaged.status();
+    const Doubles average = fc.weight.value().ToVector();
+    EXPECT_EQ(Message(fc.weight.set_value(weight)), "set_value" + reason);
+    EXPECT_EQ(Message(fc.load_state_dict(of_module).status()), "load_state_dict" + of_bias);
+    EXPECT_EQ(Message(CallStatus(second, {x})), "a training step" + of_bias);
+    EXPECT_EQ(Message(second.load_state_dict(of_graph).status()), "load_state_dict" + of_bias);
+    EXPECT_EQ(Message(second.save_checkpoint("never_written.ckpt")), "save_checkpoint" + of_bias);
+    EXPECT_EQ(Message(EmaScope(second).status()), "EmaScope" + reason);
+    EXPECT_EQ(fc.weight.value().ToVector(), average);
+    EXPECT_TRUE(CallStatus(stranger, {x}).ok()) << "shares nothing";
+    second.eval();
+    EXPECT_TRUE(CallStatus(second, {x}).ok());
+  }
+  EXPECT_EQ(fc.weight.value().ToVector(), weight.ToVector());
+  ASSERT_TRUE(fc.weight.set_value(F32({2, 2}, {1, 2, 3, 4})).ok());
+  second.train();
+  EXPECT_TRUE(CallStatus(second, {x}).ok());
+}
+
 TEST(EmaScope, LeavesParametersAloneBeforeTheFirstUpdate) {
   Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.5}}), plain({.lr = 0.25});
   for (Model* m : {&model, &plain}) {
