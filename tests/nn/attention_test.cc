@@ -229,6 +229,25 @@ TEST(Attention, MixedPrecisionKeepsTheMask) {
   EXPECT_THAT(graph.amp_summary(), HasSubstr("1 of 1 nodes in 16 bit"));
 }
 
+// -1e9 on each of 8 keys, beside which the scores are lost: every weight is 1 / 8. With y = mean(v)
+// and dy = 16: dv = dy / 8, ds_j = (v_j - mean(v)) dy / 8, dq = sum of ds_j k_j, dk_j = ds_j q.
+TEST(Attention, ALargeNumberOnEveryKeyLeavesEqualWeights) {
+  FnGraph graph([](const Values& in) -> Values {
+    const Value y = scaled_dot_product_attention(in[0], in[1], in[2], in[3], {.scale = 1.0});
+    const Values d = gradients(sum(y * 16.0), {in[0], in[1], in[2], in[3]});
+    return {y, d[0], d[1], d[2], d[3]};
+  });
+  const auto got = Call(graph, {F32({1, 1}, {0.5}), F32({8, 1}, {1, -1, 0, 0, 0, 0, 0, 2}),
+                                F32({8, 1}, {0, 1, 2, 3, 4, 5, 6, 11}),
+                                F32({1, 8}, {-1e9, -1e9, -1e9, -1e9, -1e9, -1e9, -1e9, -1e9})});
+  ASSERT_EQ(got.size(), 5u);
+  ExpectNear(got[0], {4}, 1e-6);
+  ExpectNear(got[1], {-8 + 6 + 28}, 1e-5);
+  ExpectNear(got[2], {-4, -3, -2, -1, 0, 1, 2, 7}, 1e-5);
+  ExpectNear(got[3], {2, 2, 2, 2, 2, 2, 2, 2}, 1e-5);
+  ExpectNear(got[4], {-8, -6, -4, -2, 0, 2, 4, 14}, 1e-5);  // 2 (v - 4)
+}
+
 // Working memory of a step and its gradients over `positions`.
 size_t ArenaBytes(int64_t positions) {
   FnGraph graph([](const Values& in) -> Values {
