@@ -114,7 +114,12 @@ void BindEma(py::module_& m) {
            py::arg("warmup_gamma") = defaults.warmup_gamma,
            py::arg("warmup_power") = defaults.warmup_power)
       .def("decay_at", &optim::Ema::DecayAt, py::arg("update"))
-      .def_readonly("decay", &optim::Ema::decay);
+      .def_readonly("decay", &optim::Ema::decay)
+      .def_readonly("min_decay", &optim::Ema::min_decay)
+      .def_readonly("update_after_step", &optim::Ema::update_after_step)
+      .def_readonly("use_warmup", &optim::Ema::use_warmup)
+      .def_readonly("warmup_gamma", &optim::Ema::warmup_gamma)
+      .def_readonly("warmup_power", &optim::Ema::warmup_power);
 }
 
 void BindPlateau(py::module_& m) {

@@ -126,6 +126,9 @@ def test_averages_stand_in_for_parameters() -> None:
                 pass
     np.testing.assert_allclose(graph.state_dict()["w"], w, rtol=1e-6)
     np.testing.assert_allclose(graph.state_dict()["optimizer0.w.ema"], average, rtol=1e-6)
+    late = optim.Ema(0.5, 0.25, 3, True, 2.0, 0.75)
+    assert (late.decay, late.min_decay, late.update_after_step) == (0.5, 0.25, 3)
+    assert (late.use_warmup, late.warmup_gamma, late.warmup_power) == (True, 2.0, 0.75)
     with pytest.raises(ValueError, match=r"Ema: decay = 2; expected 0\.\.1"):
         optim.Ema(2.0)
     with pytest.raises(TypeError, match="EmaScope: not a Graph"):
