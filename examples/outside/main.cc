@@ -1,16 +1,16 @@
 // A program outside Halftone's tree that extends it: an operator with a gradient and a kernel
-// (softsign.h), a pass (fuse_softsign.h) and a module with two inputs (gate.h), in graphs of its
+// (squash.h), a pass (fuse_squash.h) and a module with two inputs (gate.h), in graphs of its
 // own. It looks whether each is at work and gives the right values; exit status 0 if so.
 #include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "fuse_softsign.h"
+#include "fuse_squash.h"
 #include "gate.h"
 #include "halftone/graph/ir/graph.h"
 #include "halftone/halftone.h"
-#include "softsign.h"
+#include "squash.h"
 
 namespace ir = halftone::ir;
 namespace nn = halftone::nn;
@@ -40,7 +40,7 @@ std::vector<Tensor> Call(nn::Graph& graph, const std::vector<Tensor>& in) {
   return {};
 }
 
-// Fits softsign(z), z = w x + b, to a target. Returns the loss, z, softsign(z) and its derivative.
+// Fits squash(z), z = w x + b, to a target. Returns the loss, z, squash(z) and its derivative.
 class Fit : public nn::Graph {
  public:
   explicit Fit(Device device) : fc_(1, 1) {
@@ -50,7 +50,7 @@ class Fit : public nn::Graph {
   }
   nn::Values build(const nn::Values& in) override {
     const nn::Value z = fc_(in[0]);
-    const nn::Value y = softsign(z);
+    const nn::Value y = squash(z);
     const nn::Value loss = nn::mse_loss(y, in[1]);
     loss.backward();
     return {loss, z, y, nn::gradients(nn::sum(y), {z})[0]};
@@ -94,7 +94,7 @@ class Low : public nn::Graph {
     config.enable_amp(true, {.dtype = DType::kBF16, .trim = false});
     config.amp_low_outputs = true;
   }
-  nn::Values build(const nn::Values& in) override { return {softsign(fc_(in[0]))}; }
+  nn::Values build(const nn::Values& in) override { return {squash(fc_(in[0]))}; }
   nn::Linear& fc() { return fc_; }
 
  private:
@@ -103,7 +103,7 @@ class Low : public nn::Graph {
 
 bool MixedPrecisionKnowsTheOperator() {
   Low low;
-  // w = 3 I: rows of ones become 3, and softsign(3) = 3/4, which bf16 has exactly.
+  // w = 3 I: rows of ones become 3, and squash(3) = 3/4, which bf16 has exactly.
   Tensor identity = Tensor::Zeros(DType::kF32, {64, 64});
   for (int64_t i = 0; i < 64; ++i) identity.set(i * 65, 3);
   if (!Check(low.fc().weight.set_value(identity).ok(), "the weight is set")) return false;
@@ -112,17 +112,17 @@ bool MixedPrecisionKnowsTheOperator() {
   std::printf("%s", low.amp_table().c_str());
   bool inferred = false;
   for (const auto& node : low.compiled_graph()->nodes()) {
-    if (node->op().name == "softsign") inferred = node->amp.amp_class == ir::AmpClass::kInfer;
+    if (node->op().name == "squash") inferred = node->amp.amp_class == ir::AmpClass::kInfer;
   }
-  return Check(inferred, "softsign is in the class of its record") &&
-         Check(out[0].dtype() == DType::kBF16, "softsign runs in bf16, as the linear does") &&
-         Check(out[0].at(0) == 0.75, "softsign(3) = 3/4");
+  return Check(inferred, "squash is in the class of its record") &&
+         Check(out[0].dtype() == DType::kBF16, "squash runs in bf16, as the linear does") &&
+         Check(out[0].at(0) == 0.75, "squash(3) = 3/4");
 }
 
 // The pass: the formula, written with functions of Halftone, runs as one kernel of ours.
 class Formula : public nn::Graph {
  public:
-  Formula() : nn::Graph("formula") { config.add_pass(passes::Stage::kForward, MakeFuseSoftsign()); }
+  Formula() : nn::Graph("formula") { config.add_pass(passes::Stage::kForward, MakeFuseSquash()); }
   nn::Values build(const nn::Values& in) override {
     const nn::Value y = in[0] / (nn::abs(in[0]) + 1);
     return {y, nn::gradients(nn::sum(y), {in[0]})[0]};
@@ -136,7 +136,7 @@ bool PassRuns() {
   std::printf("%s", formula.kernel_log().c_str());
   const Tensor &y = out[0], &dx = out[1];
   return Check(Contains(formula.traced_text(), "div"), "build() has the formula") &&
-         Check(Contains(formula.kernel_log(), "cpu:outside:softsign"), "the pass made it one op") &&
+         Check(Contains(formula.kernel_log(), "cpu:outside:squash"), "the pass made it one op") &&
          Check(y.at(0) == -0.5 && y.at(1) == 0 && y.at(2) == 0.75, "y = x / (1 + |x|)") &&
          Check(dx.at(0) == 0.25 && dx.at(1) == 1 && dx.at(2) == 1. / 16, "its derivative");
 }
@@ -167,11 +167,11 @@ bool ModuleTakesTwoInputs() {
 
 int Main() {
   std::printf("Halftone %s\n", halftone::Version());
-  if (const absl::Status status = RegisterSoftsign(); !status.ok()) {
+  if (const absl::Status status = RegisterSquash(); !status.ok()) {
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
     return 1;
   }
-  const bool own = OperatorTrains(Device::Cpu(), "cpu:outside:softsign");
+  const bool own = OperatorTrains(Device::Cpu(), "cpu:outside:squash");
   const bool decomposed = OperatorTrains(Device::Reference(), "reference:abs");
   const bool low = MixedPrecisionKnowsTheOperator();
   const bool fused = PassRuns();

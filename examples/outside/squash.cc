@@ -1,4 +1,4 @@
-#include "softsign.h"
+#include "squash.h"
 
 #include <cmath>
 #include <memory>
@@ -22,7 +22,7 @@ namespace {
 // All that Halftone knows about the operator. Passes ask the record: no other place names it.
 ir::OpRecord Record() {
   ir::OpRecord op;
-  op.name = "softsign";
+  op.name = "squash";
   op.doc = "y = x / (1 + |x|)";
   op.inputs = {{"x", {DType::kF32, DType::kBF16}, "any shape"}};
   op.outputs = {{"y", "like x"}};
@@ -49,9 +49,9 @@ ir::OpRecord Record() {
 
 // Made for one node, whose shape and dtype it knows. T: float or BF16.
 template <typename T>
-class SoftsignKernel : public kernels::Kernel {
+class SquashKernel : public kernels::Kernel {
  public:
-  explicit SoftsignKernel(int64_t size) : size_(size) {}
+  explicit SquashKernel(int64_t size) : size_(size) {}
   void Run(const kernels::KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.inputs[0]);
     auto* y = static_cast<T*>(args.outputs[0]);
@@ -69,28 +69,28 @@ class SoftsignKernel : public kernels::Kernel {
 
 kernels::KernelCandidate Candidate() {
   kernels::KernelCandidate candidate;
-  candidate.name = "cpu:outside:softsign";
-  candidate.op = "softsign";
+  candidate.name = "cpu:outside:squash";
+  candidate.op = "squash";
   candidate.dtypes = {DType::kF32, DType::kBF16};
   candidate.supports = [](const ir::Node&) { return absl::OkStatus(); };
   candidate.create = [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<kernels::Kernel>> {
     const ir::ValueType& type = node.output_type();
     if (type.dtype == DType::kF32) {
-      return std::make_unique<SoftsignKernel<float>>(type.num_elements());
+      return std::make_unique<SquashKernel<float>>(type.num_elements());
     }
-    return std::make_unique<SoftsignKernel<halftone::BF16>>(type.num_elements());
+    return std::make_unique<SquashKernel<halftone::BF16>>(type.num_elements());
   };
   return candidate;
 }
 
 }  // namespace
 
-absl::Status RegisterSoftsign() {
+absl::Status RegisterSquash() {
   HT_RETURN_IF_ERROR(ir::RegisterOp(Record()));
   kernels::KernelRegistry::Global().Add(Candidate());
   return absl::OkStatus();
 }
 
-nn::Value softsign(const nn::Value& x, nn::Loc loc) { return nn::Op("softsign", {x}, {}, loc); }
+nn::Value squash(const nn::Value& x, nn::Loc loc) { return nn::Op("squash", {x}, {}, loc); }
 
 }  // namespace outside

@@ -1,4 +1,4 @@
-#include "fuse_softsign.h"
+#include "fuse_squash.h"
 
 #include "halftone/graph/ir/builder.h"
 #include "halftone/passes/rewrite/replacements.h"
@@ -11,18 +11,18 @@ using halftone::DType;
 namespace outside {
 namespace {
 
-class FuseSoftsign : public passes::Pass {
+class FuseSquash : public passes::Pass {
  public:
-  const char* name() const override { return "fuse-softsign"; }
+  const char* name() const override { return "fuse-squash"; }
   absl::StatusOr<bool> Run(ir::Graph& graph, passes::PassContext& context) override {
     passes::Replacements replacements;
     for (ir::Node* node : passes::Snapshot(graph)) {
       replacements.Update(*node);
-      const ir::Value x = OperandOfSoftsign(*node);
+      const ir::Value x = OperandOfSquash(*node);
       if (!x.valid()) continue;
       // The new node says where the user wrote the old one, and which pass made it.
       ir::Builder b = passes::BuilderLike(*node, name());
-      const ir::Expr y = b.Op("softsign", {b.Wrap(x)});
+      const ir::Expr y = b.Op("squash", {b.Wrap(x)});
       HT_RETURN_IF_ERROR(b.status());
       replacements.Replace(node->output(), y.value());
       ++context.stats["fused"];
@@ -34,7 +34,7 @@ class FuseSoftsign : public passes::Pass {
 
  private:
   // x if `node` is x / (|x| + 1); else an invalid value.
-  static ir::Value OperandOfSoftsign(const ir::Node& node) {
+  static ir::Value OperandOfSquash(const ir::Node& node) {
     if (!passes::IsOp(node, "div") || node.output_type().dtype != DType::kF32) return {};
     const ir::Value x = node.input(0);
     const ir::Node& sum = *node.input(1).node;
@@ -47,6 +47,6 @@ class FuseSoftsign : public passes::Pass {
 
 }  // namespace
 
-std::shared_ptr<passes::Pass> MakeFuseSoftsign() { return std::make_shared<FuseSoftsign>(); }
+std::shared_ptr<passes::Pass> MakeFuseSquash() { return std::make_shared<FuseSquash>(); }
 
 }  // namespace outside
