@@ -141,7 +141,7 @@ Expr Gathered(Expr dx, const Shape& x) {
 }
 
 Operands WidenedOperands(Expr q, Expr k, Expr v) {
-  const Shape shape = q.shape();
+  const Shape& shape = q.shape();
   return {Widened(q), Repeated(Widened(k), shape), Repeated(Widened(v), shape),
           LeadingShape(shape, 1, {k.shape()[shape.rank() - 2]})};
 }
