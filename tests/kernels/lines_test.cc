@@ -47,7 +47,7 @@ TEST(Lines, F09_EveryKernelAgreesWithTheReference) {
   }
 }
 
-// Results that go past the caches, and lines too long to be kept beside a strip.
+// Results that go past the caches, and long lines.
 TEST(Lines, LargeStripsAgreeWithTheReference) {
   for (const Shape& x : {Shape{2, 40, 27008}, Shape{1, 8200, 64}}) {
     for (const char* op : {"softmax", "log_softmax"}) {

@@ -41,7 +41,7 @@ LineSums RowSums(const void* row, int64_t classes) {
     V sum_exp = Splat(0), sum = Splat(0);
     for (int64_t i = begin; i < std::min(begin + kBlock, whole); i += kStep) {
       const V v = hn::Sub(LoadVec(x + i), Splat(top));
-      sum_exp = hn::Add(sum_exp, ExpV(v));
+      sum_exp = hn::Add(sum_exp, ExpOfScore(v));
       sum = hn::Add(sum, v);
     }
     sums.sum_exp += SumOf(sum_exp);
@@ -56,7 +56,7 @@ LineSums RowSums(const void* row, int64_t classes) {
 }
 
 HWY_INLINE V GradOf(V x, V max, V log_sum, V scale, V smooth) {
-  return hn::Mul(scale, hn::Sub(ExpV(hn::Sub(hn::Sub(x, max), log_sum)), smooth));
+  return hn::Mul(scale, hn::Sub(ExpOfScore(hn::Sub(hn::Sub(x, max), log_sum)), smooth));
 }
 
 template <typename T>
@@ -75,7 +75,7 @@ void StripSums(const T* x, const Strip& s, LineSums* sums) {
       s,
       [&](int64_t at, auto load, auto store) {
         const V v = hn::Sub(load(x + at), load(max));
-        store(hn::Add(load(powers), ExpV(v)), powers);
+        store(hn::Add(load(powers), ExpOfScore(v)), powers);
         store(hn::Add(load(plain), v), plain);
       },
       [&] {

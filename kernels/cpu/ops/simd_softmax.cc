@@ -23,9 +23,6 @@ namespace HWY_NAMESPACE {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// ExpV for what is not above 0: without its bound above. What is too low is 0 by itself.
-HWY_INLINE V PowerV(V x) { return Select(hn::IsNaN(x), x, hn::Exp(F32Tag(), x)); }
-
 // Lanes from `count` on become `fill`.
 HWY_INLINE V Filled(V v, size_t count, float fill) {
   return count == kLanes ? v : Select(hn::FirstN(F32Tag(), count), v, Splat(fill));
@@ -46,7 +43,7 @@ void SoftmaxRow(const void* x_data, void* y_data, int64_t n) {
   ForBlocks(
       n,
       [&](auto load, size_t count) {
-        sum = hn::Add(sum, Filled(PowerV(hn::Sub(load(x), max)), count, 0));
+        sum = hn::Add(sum, Filled(ExpOfScore(hn::Sub(load(x), max)), count, 0));
       },
       [&] {
         total += SumOf(sum);
@@ -55,36 +52,7 @@ void SoftmaxRow(const void* x_data, void* y_data, int64_t n) {
   const V scale = Splat(static_cast<float>(kLog ? std::log(total) : 1 / total));
   ForRow(n, [&](auto load, auto store) {
     const V shifted = hn::Sub(load(x), max);
-    store(kLog ? hn::Sub(shifted, scale) : hn::Mul(PowerV(shifted), scale), y);
-  });
-}
-
-// y may be x. The exponentials of softmax are kept in y; a 16-bit y would round them, so those are
-// taken twice.
-template <bool kLog, typename T>
-void SoftmaxStrip(const T* x, T* y, const Strip& s) {
-  constexpr bool kKeeps = !kLog && std::is_same_v<T, float>;
-  float max[kMaxTileWidth], terms[kMaxTileWidth] = {}, scale[kMaxTileWidth];
-  double totals[kMaxTileWidth] = {};
-  MaxOfLines(x, s, max);
-  ForStrip(
-      s,
-      [&](int64_t at, auto load, auto store) {
-        const V power = PowerV(hn::Sub(load(x + at), load(max)));
-        store(hn::Add(load(terms), power), terms);
-        if constexpr (kKeeps) store(power, y + at);
-      },
-      [&] { FlushSums(terms, totals, s.count); });
-  for (int64_t i = 0; i < s.count; ++i) {
-    scale[i] = static_cast<float>(kLog ? std::log(totals[i]) : 1 / totals[i]);
-  }
-  ForStrip(s, [&](int64_t at, auto load, auto store) {
-    if constexpr (kKeeps) {
-      store(hn::Mul(load(y + at), load(scale)), y + at);
-    } else {
-      const V shifted = hn::Sub(load(x + at), load(max));
-      store(kLog ? hn::Sub(shifted, load(scale)) : hn::Mul(PowerV(shifted), load(scale)), y + at);
-    }
+    store(kLog ? hn::Sub(shifted, scale) : hn::Mul(ExpOfScore(shifted), scale), y);
   });
 }
 
@@ -97,68 +65,66 @@ HWY_INLINE bool GoesPastCaches(const T* row, const LineShape& shape) {
          shape.inner * 4 % kVector == 0 && reinterpret_cast<uintptr_t>(row) % kVector == 0;
 }
 
-// Reads x once and writes y once, which may be x. Piece by piece of kKeptPiece rows: the largest
-// element so far, and exponentials relative to it, which are kept in f32 beside the strip (of
-// log_softmax the elements themselves); a new largest element rescales the sums so far. In the end
-// every piece has a factor of its own. Source: Milakov, Gimelshein: "Online normalizer calculation
-// for softmax", 2018, algorithm 3, over pieces.
-template <bool kLog, typename T>
-void KeptStrip(const T* x, T* y, const Strip& s, const LineShape& shape, int64_t width,
-               float* kept) {
-  static_assert(kKeptPiece == kLaneTerms);
-  float max[kMaxTileWidth], shift[kMaxTileWidth], terms[kMaxTileWidth] = {}, scale[kMaxTileWidth];
-  double totals[kMaxTileWidth] = {};
-  float* const tops = kept + s.size * width;
+// Of each line the largest element and sum of e^(element - largest), in one reading of x. Piece by
+// piece of rows: the largest so far, then exponentials relative to it; a new largest rescales the
+// sum so far. Source: Milakov, Gimelshein: "Online normalizer calculation for softmax", 2018,
+// algorithm 3, over pieces.
+template <typename T>
+void MaxAndSum(const T* x, const Strip& s, float* max, double* sums) {
+  float before[kMaxTileWidth], shift[kMaxTileWidth], terms[kMaxTileWidth] = {};
   std::fill_n(max, s.count, kLowest);
-  for (int64_t k = 0; k < s.size; k += kKeptPiece) {
-    const Strip piece{std::min(kKeptPiece, s.size - k), s.stride, s.count};
-    const T* from = x + k * s.stride;
-    float* to = kept + k * width;
-    float* top = tops + k / kKeptPiece * width;
-    std::copy_n(max, s.count, top);
-    ForStrip(piece, [&](int64_t at, auto load, auto store) {
-      store(hn::Max(load(top), load(from + at)), top);
+  std::fill_n(sums, s.count, 0.0);
+  // As many rows as a lane adds in f32: with the widest strip, 64 KiB.
+  constexpr int64_t kPiece = kLaneTerms;
+  for (int64_t k = 0; k < s.size; k += kPiece) {
+    const int64_t rows = std::min(kPiece, s.size - k);
+    const T* piece = x + k * s.stride;
+    std::copy_n(max, s.count, before);
+    ForStrip({rows, s.stride, s.count}, [&](int64_t at, auto load, auto store) {
+      store(hn::Max(load(max), load(piece + at)), max);
     });
     for (int64_t i = 0; i < s.count; ++i) {
-      if (top[i] != max[i]) {
-        totals[i] *= std::exp(static_cast<double>(max[i]) - static_cast<double>(top[i]));
-        max[i] = top[i];
+      if (max[i] != before[i]) {
+        sums[i] *= std::exp(static_cast<double>(before[i]) - static_cast<double>(max[i]));
       }
       // Elements so far may all be -inf.
       shift[i] = max[i] == kLowest ? 0 : max[i];
     }
-    for (int64_t row = 0; row < piece.size; ++row) {
-      const T* values = from + row * s.stride;
-      float* keep = to + row * width;
-      if (k + row + kKeptPiece < s.size) PrefetchRow(values + kKeptPiece * s.stride, s.count);
+    // Two rows at a time: their sums are read and written once.
+    for (int64_t row = 0; row < rows; row += 2) {
+      const T* values = piece + row * s.stride;
+      const bool two = row + 1 < rows;
       ForRow(s.count, [&](auto load, auto store) {
-        const V v = load(values), power = PowerV(hn::Sub(v, load(shift)));
+        const V low = load(shift);
+        V power = ExpOfScore(hn::Sub(load(values), low));
+        if (two) power = hn::Add(power, ExpOfScore(hn::Sub(load(values + s.stride), low)));
         store(hn::Add(load(terms), power), terms);
-        store(kLog ? v : power, keep);
       });
     }
-    FlushSums(terms, totals, s.count);
+    FlushSums(terms, sums, s.count);
   }
-  for (int64_t i = 0; i < s.count; ++i) totals[i] = kLog ? std::log(totals[i]) : 1 / totals[i];
-  const bool past_caches = GoesPastCaches(y, shape);
-  for (int64_t k = 0; k < s.size; k += kKeptPiece) {
-    const float* top = tops + k / kKeptPiece * width;
-    for (int64_t i = 0; i < s.count; ++i) {
-      const double less = static_cast<double>(top[i]) - static_cast<double>(max[i]);
-      scale[i] = static_cast<float>(kLog || less == 0 ? totals[i] : std::exp(less) * totals[i]);
-    }
-    for (int64_t row = k; row < std::min(k + kKeptPiece, s.size); ++row) {
-      const float* keep = kept + row * width;
-      T* result = y + row * s.stride;
-      const auto value = [&](auto load) {
-        return kLog ? hn::Sub(hn::Sub(load(keep), load(max)), load(scale))
-                    : hn::Mul(load(keep), load(scale));
-      };
-      if (past_caches && s.count % static_cast<int64_t>(kLanes) == 0) {
-        StreamRow(s.count, value, result);
-      } else {
-        ForRow(s.count, [&](auto load, auto store) { store(value(load), result); });
-      }
+}
+
+// y may be x.
+template <bool kLog, typename T>
+void SoftmaxStrip(const T* x, T* y, const Strip& s, bool past_caches) {
+  float max[kMaxTileWidth], scale[kMaxTileWidth];
+  double sums[kMaxTileWidth];
+  MaxAndSum(x, s, max, sums);
+  for (int64_t i = 0; i < s.count; ++i) {
+    scale[i] = static_cast<float>(kLog ? std::log(sums[i]) : 1 / sums[i]);
+  }
+  for (int64_t k = 0; k < s.size; ++k) {
+    const T* values = x + k * s.stride;
+    T* result = y + k * s.stride;
+    const auto value = [&](auto load) {
+      const V shifted = hn::Sub(load(values), load(max));
+      return kLog ? hn::Sub(shifted, load(scale)) : hn::Mul(ExpOfScore(shifted), load(scale));
+    };
+    if (past_caches && s.count % static_cast<int64_t>(kLanes) == 0) {
+      StreamRow(s.count, value, result);
+    } else {
+      ForRow(s.count, [&](auto load, auto store) { store(value(load), result); });
     }
   }
   if (past_caches) hwy::FlushStream();
@@ -171,15 +137,11 @@ void SoftmaxTile(const void* x_data, void* y_data, const LineShape& shape, int64
   T* y = static_cast<T*>(y_data);
   if (shape.in_place()) {
     return ForStrips(shape, first, count, [&](int64_t at, int64_t, const Strip& s) {
-      if (shape.size <= kMaxKeptLine) {
-        KeptStrip<kLog>(x + at, y + at, s, shape, width, tile);
-      } else {
-        SoftmaxStrip<kLog>(x + at, y + at, s);
-      }
+      SoftmaxStrip<kLog>(x + at, y + at, s, GoesPastCaches(y + at, shape));
     });
   }
   ReadLines(x, shape, first, count, width, tile);
-  SoftmaxStrip<kLog>(tile, tile, {shape.size, width, count});
+  SoftmaxStrip<kLog>(tile, tile, {shape.size, width, count}, false);
   WriteLines(tile, shape, first, count, width, y);
 }
 
@@ -278,7 +240,7 @@ class SoftmaxKernel : public Kernel {
       : shape_(node.output_type().shape, node.attrs().GetInt("axis")),
         size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))),
         backward_(node.num_inputs() == 2),
-        tiles_(shape_, backward_ ? 2 : 1, backward_ ? 0 : KeptRows(shape_.size)) {
+        tiles_(shape_, backward_ ? 2 : 1) {
     const bool log = node.op().name.rfind("log_", 0) == 0;
     fns_ = HWY_DYNAMIC_DISPATCH(FindSoftmaxFns)(log, node.output_type().dtype);
     if (shape_.inner > 1) workspace_bytes_ = tiles_.workspace_bytes();

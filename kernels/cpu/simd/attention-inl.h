@@ -26,27 +26,6 @@ HWY_INLINE int64_t WholeLanes(int64_t n) {
   return (n + kStep - 1) / kStep * kStep;
 }
 
-// exp(x) for x of at most 88 or NaN, within 2 units of the last place down to e^-87; 0 below that: a
-// weight so small is lost beside the largest of its row. With n the whole number nearest to x / ln 2
-// and r = x - n ln 2: 2^n (1 + r + r^2 g(r)). Coefficients of g: weighted least squares on Chebyshev
-// nodes against double precision, iterated towards equal ripple; largest relative error 3.3e-9.
-HWY_INLINE V ExpOfScore(V x) {
-  const U32Tag bits;
-  // 1.5 * 2^23 leaves n + 127 in the lowest bits, the exponent of 2^n.
-  const V magic = Splat(12582912.0 + 127);
-  const V shifted = hn::MulAdd(x, Splat(1.4426950408889634), magic);
-  const V n = hn::Sub(shifted, magic);
-  const V power = hn::BitCast(F32Tag(), hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
-  // ln 2 in two parts, of which n times the first is exact.
-  const V r = hn::NegMulAdd(n, Splat(-2.12194440e-4), hn::NegMulAdd(n, Splat(0.693359375), x));
-  V g = hn::MulAdd(Splat(0.0013813140103593469), r, Splat(0.00836941972374916));
-  g = hn::MulAdd(g, r, Splat(0.04166845604777336));
-  g = hn::MulAdd(g, r, Splat(0.16666515171527863));
-  g = hn::MulAdd(g, r, Splat(0.4999999403953552));
-  const V y = hn::Add(Splat(1.0), hn::MulAdd(hn::Mul(r, r), g, r));
-  return hn::IfThenZeroElse(hn::Lt(x, Splat(-87.0)), hn::Mul(y, power));
-}
-
 // Rows as f32.
 struct FloatRows {
   const float* data;

@@ -1,13 +1,13 @@
 // Lines: what a softmax or a loss runs along, elements of one line `inner` apart. Lines that lie
 // beside each other are worked on together with a line a lane: a strip. Where many lie beside each
 // other, a strip is a part of the tensor, read row by row in pieces that hardware prefetches.
-// Otherwise lines are copied into a tile of f32 with a line a column, and copied back. A strip may
-// have an array of f32 beside it too, for what is to be computed once.
+// Otherwise lines are copied into a tile of f32 with a line a column, and copied back.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "halftone/core/align.h"
 #include "halftone/core/threads.h"
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/ops/support/infer.h"
@@ -42,19 +42,16 @@ struct Strip {
 // elements, so long lines make it narrow: it is to stay in the second-level cache.
 class LineTiles {
  public:
-  // `arrays` of f32 to a tile that is copied. `rows_beside`: of a strip in the tensor the f32 rows
-  // beside it, which make it narrow as well.
-  LineTiles(const LineShape& shape, int64_t arrays, int64_t rows_beside = 0)
+  // `arrays` of f32 to a tile that is copied.
+  LineTiles(const LineShape& shape, int64_t arrays)
       : shape_(shape),
-        width_(shape.in_place()     ? rows_beside == 0      ? kMaxTileWidth
-                                      : rows_beside <= 4096 ? 64
-                                                            : 32
+        width_(shape.in_place()     ? StripWidth(shape.lines())
                : shape.size <= 2048 ? 64
                : shape.size <= 4096 ? 32
                                     : 16),
         tiles_((shape.lines() + width_ - 1) / width_),
         slots_(std::min<int64_t>(NumThreads(), tiles_)),
-        slot_elements_((shape.in_place() ? rows_beside : arrays * shape.size) * width_) {}
+        slot_elements_(shape.in_place() ? 0 : arrays * shape.size * width_) {}
 
   int64_t width() const { return width_; }
   size_t workspace_bytes() const {
@@ -79,6 +76,13 @@ class LineTiles {
   }
 
  private:
+  // Wide, for memory that is read in order, but a strip for each thread.
+  static int64_t StripWidth(int64_t lines) {
+    constexpr int64_t kUnit = 64;
+    const int64_t share = (lines + NumThreads() - 1) / NumThreads();
+    return std::clamp(AlignUp(share, kUnit), kUnit, kMaxTileWidth);
+  }
+
   LineShape shape_;
   int64_t width_, tiles_, slots_, slot_elements_;
 };
