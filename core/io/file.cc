@@ -12,10 +12,11 @@
 namespace halftone::io {
 namespace {
 
-absl::Status WriteAndSync(const std::string& path, const std::string& contents) {
+absl::Status WriteAndSync(const std::string& path,
+                          const std::function<absl::Status(FileHandle&)>& write) {
   FileHandle file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), path);
   if (!file.is_open()) return SystemError(path, "create", errno);
-  HT_RETURN_IF_ERROR(file.Write(contents.data(), contents.size()));
+  HT_RETURN_IF_ERROR(write(file));
   HT_RETURN_IF_ERROR(file.Sync());
   return file.Close();
 }
@@ -35,10 +36,16 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 }
 
 absl::Status WriteFileAtomically(const std::string& path, const std::string& contents) {
+  return WriteFileAtomically(
+      path, [&](FileHandle& file) { return file.Write(contents.data(), contents.size()); });
+}
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 const std::function<absl::Status(FileHandle&)>& write) {
   HT_RETURN_IF_ERROR(CheckReplaceable(path));
   static std::atomic<int64_t> counter{0};
   const std::string temporary = Concat(path, ".tmp", getpid(), "_", counter.fetch_add(1));
-  absl::Status status = WriteAndSync(temporary, contents);
+  absl::Status status = WriteAndSync(temporary, write);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
     status = SystemError(path, "replace", errno);
   }

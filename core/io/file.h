@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "halftone/core/status.h"
 
 namespace halftone::io {
+
+class FileHandle;
 
 // Errors: NotFound, InvalidArgument (not a regular file), ResourceExhausted (more than `max_bytes`,
 // found before anything is allocated), FailedPrecondition (the system refuses), each with the path.
@@ -17,6 +20,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 // that is not a regular file, a NUL byte in it), NotFound (no such folder), FailedPrecondition (the
 // system refuses), each with path and reason.
 absl::Status WriteFileAtomically(const std::string& path, const std::string& contents);
+// The same for contents that are too large to be made twice: `write` is called once and its error
+// is the result.
+absl::Status WriteFileAtomically(const std::string& path,
+                                 const std::function<absl::Status(FileHandle&)>& write);
 
 // The part of `path` before its last '/': "." if there is none.
 std::string DirectoryOf(const std::string& path);
