@@ -89,7 +89,7 @@ absl::StatusOr<runtime::StateDict> GraphFile::Save() const {
 absl::StatusOr<runtime::LoadReport> GraphFile::Load(const runtime::StateDict& state, bool strict) {
   const runtime::StateLock lock(store_.guards());
   HT_RETURN_IF_ERROR(lock.status());
-  return store_.Load(state, strict);
+  return store_.Load(state, {.strict = strict});
 }
 
 }  // namespace halftone::python

@@ -185,7 +185,7 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
                            ", expected ", mismatched[0].expected);
   }
   const std::map<std::string, ir::ValueType> later = StateMadeLater(config);
-  runtime::LoadRules rules;
+  runtime::LoadRules rules{.strict = options.strict, .convert = options.convert};
   rules.type_later = [&later](const std::string& name) {
     const auto found = later.find(name);
     return found == later.end() ? std::nullopt : std::optional(found->second);
@@ -195,8 +195,7 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
   for (const OptimizerEntry& entry : declared_.optimizers()) {
     if (HasAverages(entry)) with_averages.insert(entry.name);
   }
-  HT_ASSIGN_OR_RETURN(runtime::LoadReport report,
-                      declared_.store().Load(variables, options.strict, rules));
+  HT_ASSIGN_OR_RETURN(runtime::LoadReport report, declared_.store().Load(variables, rules));
   counts_.training = run_count;
   std::set<std::string> missing(report.missing.begin(), report.missing.end()), mismatched_names;
   for (const runtime::LoadMismatch& mismatch : report.mismatched) {

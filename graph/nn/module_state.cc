@@ -40,7 +40,8 @@ absl::StatusOr<runtime::LoadReport> Module::load_state_dict(const runtime::State
   }
   std::vector<std::string> unused;
   HT_ASSIGN_OR_RETURN(const runtime::StateDict renamed, Renamed(state, options, &unused));
-  HT_ASSIGN_OR_RETURN(runtime::LoadReport report, store.Load(renamed, options.strict));
+  HT_ASSIGN_OR_RETURN(runtime::LoadReport report,
+                      store.Load(renamed, {.strict = options.strict, .convert = options.convert}));
   report.unused_renames = std::move(unused);
   return report;
 }

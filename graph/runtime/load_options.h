@@ -17,6 +17,9 @@ using StateDict = std::map<std::string, Tensor>;
 struct LoadOptions {
   // Off: what fits is taken, the rest is reported.
   bool strict = true;
+  // Floats of another precision are converted, with one rounding: a file of f16 weights into f32
+  // parameters, as PyTorch's load_state_dict does. Off: they are mismatched.
+  bool convert = false;
   // Names in the state and what they are called here, of parameters and buffers; the state that an
   // optimizer keeps for a parameter follows it. A '*' stands for any text, which is put where the
   // new name has its '*': {{"module.*", "*"}, {"encoder.*", "backbone.body.*"}}. The first pattern

@@ -14,10 +14,12 @@
 namespace halftone::runtime {
 
 struct LoadRules {
+  bool strict = true;
+  bool convert = false;  // LoadOptions::convert
   // Type of a variable that compiling makes and that may not exist yet; nullopt for another name.
-  std::function<std::optional<ir::ValueType>(const std::string&)> type_later;
+  std::function<std::optional<ir::ValueType>(const std::string&)> type_later = nullptr;
   // State that a graph may have or lack without being another graph.
-  std::function<bool(const std::string&)> is_optional;
+  std::function<bool(const std::string&)> is_optional = nullptr;
 };
 
 class VariableStore {
@@ -57,10 +59,10 @@ class VariableStore {
   absl::StatusOr<StateDict> Save() const;
   // Assigns the values of `state`. Those that rules.type_later knows are kept until Declare or
   // Resolve ask for them. Of a storage with several names one is enough; different values for them
-  // are an error. With `strict`, so are other types, and missing or unexpected names unless they
-  // are optional; else the first keep their value, or start anew where rules.type_later knows them.
+  // are an error. With rules.strict, so are other types, and missing or unexpected names unless
+  // they are optional; else the first keep their value, or start anew where rules.type_later knows them.
   // Errors (InvalidArgument, naming every difference; ResourceExhausted) change nothing.
-  absl::StatusOr<LoadReport> Load(const StateDict& state, bool strict, const LoadRules& rules = {});
+  absl::StatusOr<LoadReport> Load(const StateDict& state, const LoadRules& rules = {});
 
   // A variable taken out, or the value that waits for it; both undefined if there is neither.
   struct Held {
@@ -73,7 +75,7 @@ class VariableStore {
 
  private:
   struct Change;  // what Load is about to do
-  absl::StatusOr<Change> Compare(const StateDict& state, bool strict, const LoadRules& rules) const;
+  absl::StatusOr<Change> Compare(const StateDict& state, const LoadRules& rules) const;
 
   std::shared_ptr<StateGuard> own_guard_;
   StateGuards guards_;  // own_guard_ and those of shared variables

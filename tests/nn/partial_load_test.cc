@@ -286,6 +286,56 @@ TEST(PartialLoad, OldCheckpointsLoad) {
   EXPECT_EQ(static_cast<double>(graph.run_count()), old->tensors.at("run_count").item());
 }
 
+// Weights from elsewhere: a file of f16 and f64, with other names, into f32 parameters. 0.1 in f16 is
+// 0x2E66 = 0.0999755859375.
+TEST(PartialLoad, ConvertsPrecisionsOnRequest) {
+  Model model(2);
+  StateDict state = *model.state_dict();
+  const Tensor weight = F32({2, 4}, {0.1, 1, -2, 3, 65504, 0.5, 0, -0.0});
+  state["head.weight"] = weight.To(DType::kF16);
+  state["head.bias"] = Tensor::Of(DType::kF64, {2}, {1.0 / 3, 1});
+  const StateDict before = *model.state_dict();
+  EXPECT_THAT(Message(model.load_state_dict(state).status()),
+              HasSubstr("\"head.bias\" is f64[2], expected f32[2]; \"head.weight\" is f16[2,4]"));
+  ExpectSame(*model.state_dict(), before, {"head.weight", "head.bias"});
+
+  const auto report = model.load_state_dict(state, {.convert = true});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->mismatched, IsEmpty());
+  StateDict after = *model.state_dict();
+  EXPECT_EQ(after.at("head.weight").at(0), 0.0999755859375);
+  EXPECT_EQ(after.at("head.weight").at(4), 65504);
+  EXPECT_EQ(after.at("head.bias").at(0), static_cast<double>(1.0F / 3.0F));
+  EXPECT_EQ(after.at("head.weight").dtype(), DType::kF32);
+
+  // Other shapes, and numbers that are no floats, are as they were.
+  state["head.bias"] = Tensor::Of(DType::kI64, {2}, {1, 2});
+  state["head.weight"] = Tensor::Zeros(DType::kF16, {4, 2});
+  const auto lenient = model.load_state_dict(state, {.strict = false, .convert = true});
+  ASSERT_TRUE(lenient.ok()) << lenient.status();
+  EXPECT_THAT(Texts(lenient->mismatched),
+              ElementsAre("head.bias: i64[2] for f32[2]", "head.weight: f16[4,2] for f32[2,4]"));
+  // A module alone, and state of an optimizer that compiling makes.
+  ASSERT_TRUE(model.head
+                  .load_state_dict({{"weight", weight.To(DType::kBF16)},
+                                    {"bias", Tensor::Of(DType::kF16, {2}, {1, 2})}},
+                                   {.convert = true})
+                  .ok());
+  EXPECT_EQ(model.head.state_dict()->at("bias").at(1), 2);
+  Call(model, {kInput});
+  state = *model.state_dict();
+  for (auto& entry : state) {
+    if (entry.second.dtype() == DType::kF32) entry.second = entry.second.To(DType::kF64);
+  }
+  Model fresh(2);
+  ASSERT_TRUE(fresh.load_state_dict(state, {.convert = true}).ok());
+  Call(fresh, {kInput});
+  Call(model, {kInput});
+  after = *model.state_dict();
+  const StateDict same = *fresh.state_dict();
+  for (const auto& [name, value] : after) EXPECT_TRUE(BitEqual(same.at(name), value)) << name;
+}
+
 // Of a module alone, PyTorch's way.
 TEST(ModuleState, SavesAndLoadsParametersAndBuffersOfAllLevels) {
   const auto make = [] {
