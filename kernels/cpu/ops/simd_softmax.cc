@@ -60,9 +60,9 @@ void SoftmaxRow(const void* x_data, void* y_data, int64_t n) {
 // overwritten took as long as the rest.
 template <typename T>
 HWY_INLINE bool GoesPastCaches(const T* row, const LineShape& shape) {
-  constexpr int64_t kCaches = int64_t{8} << 20, kVector = kLanes * sizeof(float);
-  return std::is_same_v<T, float> && shape.lines() * shape.size * 4 >= kCaches &&
-         shape.inner * 4 % kVector == 0 && reinterpret_cast<uintptr_t>(row) % kVector == 0;
+  constexpr int64_t kLarge = int64_t{2} << 20, kStep = kLanes;  // elements
+  return shape.lines() * shape.size >= kLarge && shape.inner % kStep == 0 &&
+         reinterpret_cast<uintptr_t>(row) % (kStep * sizeof(T)) == 0;
 }
 
 // Of each line the largest element and sum of e^(element - largest), in one reading of x. Piece by

@@ -60,23 +60,22 @@ void WriteLines(const float* tile, const LineShape& s, int64_t first, int64_t co
   });
 }
 
-// y[i] = value(load) over whole vectors, past the caches. Requires: n is a multiple of kLanes, y is
-// aligned to a vector and of floats (others are not streamed). hwy::FlushStream() comes after the
-// last row.
-template <typename Value, typename T>
-HWY_INLINE void StreamRow(int64_t n, const Value& value, T* y) {
-  if constexpr (std::is_same_v<T, float>) {
-    for (int64_t i = 0; i < n; i += kLanes) {
-      hn::Stream(value([i](const auto* p) { return LoadVec(p + i); }), F32Tag(), y + i);
-    }
-  }
+HWY_INLINE void StreamVec(F32Vec v, float* p) { hn::Stream(v, F32Tag(), p); }
+template <typename T>
+HWY_INLINE void StreamVec(F32Vec v, T* p) {
+  alignas(64) T low[kLanes];
+  StoreVec(v, low);
+  hn::Stream(hn::Load(U16Tag(), reinterpret_cast<const uint16_t*>(low)), U16Tag(),
+             reinterpret_cast<uint16_t*>(p));
 }
 
-// Asks for a row that is read soon: rows may lie pages apart, which hardware does not follow.
-template <typename T>
-HWY_INLINE void PrefetchRow(const T* row, int64_t n) {
-  constexpr int64_t kCacheLine = 64 / sizeof(T);
-  for (int64_t i = 0; i < n; i += kCacheLine) hwy::Prefetch(row + i);
+// y[i] = value(load) over whole vectors, past the caches. Requires: n is a multiple of kLanes, y is
+// aligned to so many elements. hwy::FlushStream() comes after the last row.
+template <typename Value, typename T>
+HWY_INLINE void StreamRow(int64_t n, const Value& value, T* y) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    StreamVec(value([i](const auto* p) { return LoadVec(p + i); }), y + i);
+  }
 }
 
 // Calls step(at, load, store) over the vectors of the strip's rows: row k starts at element `at` of
