@@ -160,6 +160,10 @@ struct OpRecord {
   std::function<void(GradContext&)> gradient;
   // Names of ops the gradient emits; the AMP pass asks whether the target has kernels for them.
   std::vector<std::string> gradient_ops;
+  // Of a gradient most of whose rows are 0: the op that gives the others and their ids, from the same
+  // operands and attributes. It stands in where the node's attribute `sparse` is true and nothing but
+  // updates of rows reads the gradient. Empty: none.
+  std::string rows_op;
   // The op in simpler ops: one Expr per output. Fallback, oracle in f64, and gradient where none is
   // given.
   std::function<std::vector<Expr>(Builder&, const std::vector<Expr>& inputs, const Attributes&)>

@@ -1,4 +1,4 @@
-// embedding: rows of a table by id, and its gradient.
+// embedding: rows of a table by id, and its gradient, whole or the rows alone that are not 0.
 
 #include "halftone/graph/ops/support/expr.h"
 #include "halftone/graph/ops/support/infer.h"
@@ -18,7 +18,8 @@ Types InferEmbedding(const ir::InferContext& ctx) {
   return OneType(table.dtype, std::move(shape));
 }
 
-Types InferEmbeddingGrad(const ir::InferContext& ctx) {
+// The width of a row of dy.
+absl::StatusOr<int64_t> CheckGradients(const ir::InferContext& ctx) {
   const ir::ValueType& dy = ctx.inputs[0];
   const Shape& idx = ctx.inputs[1].shape;
   const int64_t rows = ctx.attrs.GetInt("rows");
@@ -28,9 +29,22 @@ Types InferEmbeddingGrad(const ir::InferContext& ctx) {
   if (!fits) {
     return OpError(ctx, "dy is ", dy, ", idx ", idx, "; expected idx's extents and one more in dy");
   }
-  HT_ASSIGN_OR_RETURN(const DType out, OutDType(ctx, dy.dtype));
-  HT_ASSIGN_OR_RETURN(Shape shape, MakeShape(ctx, {rows, dy.shape[idx.rank()]}));
+  return dy.shape[idx.rank()];
+}
+
+Types InferEmbeddingGrad(const ir::InferContext& ctx) {
+  HT_ASSIGN_OR_RETURN(const int64_t width, CheckGradients(ctx));
+  HT_ASSIGN_OR_RETURN(const DType out, OutDType(ctx, ctx.inputs[0].dtype));
+  HT_ASSIGN_OR_RETURN(Shape shape, MakeShape(ctx, {ctx.attrs.GetInt("rows"), width}));
   return OneType(out, std::move(shape));
+}
+
+Types InferEmbeddingGradRows(const ir::InferContext& ctx) {
+  HT_ASSIGN_OR_RETURN(const int64_t width, CheckGradients(ctx));
+  HT_ASSIGN_OR_RETURN(const DType out, OutDType(ctx, ctx.inputs[0].dtype));
+  const int64_t ids = ctx.inputs[1].num_elements();
+  HT_ASSIGN_OR_RETURN(Shape rows, MakeShape(ctx, {ids, width}));
+  return std::vector<ir::ValueType>{{out, std::move(rows)}, {DType::kI64, Shape{ids}}};
 }
 
 // Rows with the padding id contribute nothing.
@@ -54,6 +68,9 @@ std::vector<Expr> DecomposeGrad(ir::Builder& b, const std::vector<Expr>& in,
 void Register_embedding(ir::OpRegistry& r) {
   const ir::AttrSpec padding = Optional(
       "padding_idx", int64_t{-1}, "id whose row gets no gradient (its value is read); -1: none");
+  const ir::AttrSpec sparse =
+      Optional("sparse", false,
+               "whether an optimizer may take the rows alone that are not 0 (embedding_grad_rows)");
   ir::OpRecord embedding;
   embedding.name = "embedding";
   embedding.doc =
@@ -62,7 +79,7 @@ void Register_embedding(ir::OpRegistry& r) {
   embedding.source = "PyTorch: embedding";
   embedding.inputs = {{"table", ir::kFloats, "[V, D]"}, {"idx", ir::kIndices, "any shape"}};
   embedding.outputs = {{"y", "idx's shape, then D"}};
-  embedding.attrs = {padding};
+  embedding.attrs = {padding, sparse};
   embedding.amp = Clear("the rows are cast, not the table: a table is larger than what is read");
   embedding.amp.keep_f32_inputs = {0};
   embedding.amp.cast_output_only = true;
@@ -72,7 +89,8 @@ void Register_embedding(ir::OpRegistry& r) {
   embedding.gradient = [](ir::GradContext& c) {
     c.set_dx(0, c.b.Op("embedding_grad", {c.dy(0), c.in(1)},
                        {{"rows", c.in(0).shape()[0]},
-                        {"padding_idx", c.attrs().GetInt("padding_idx")}}));
+                        {"padding_idx", c.attrs().GetInt("padding_idx")},
+                        {"sparse", c.attrs().GetBool("sparse")}}));
   };
   embedding.gradient_ops = {"embedding_grad"};
   embedding.decompose = [](ir::Builder& b, const std::vector<Expr>& in, const ir::Attributes&) {
@@ -88,14 +106,32 @@ void Register_embedding(ir::OpRegistry& r) {
   grad.source = "PyTorch: embedding_dense_backward";
   grad.inputs = {{"dy", ir::kFloats, "idx's shape, then D"}, {"idx", ir::kIndices, ""}};
   grad.outputs = {{"dtable", "[rows, D]"}};
-  grad.attrs = {Required("rows", ir::AttrType::kInt, "V"), padding, OutAttr()};
+  grad.attrs = {Required("rows", ir::AttrType::kInt, "V"), padding, sparse, OutAttr()};
   grad.amp = Clear("follows embedding; adds in f32");
   grad.amp.accumulates_in_f32 = true;
   grad.cost = FlopsPerInput(1);
   grad.can_fault = true;
   grad.infer = InferEmbeddingGrad;
   grad.decompose = DecomposeGrad;
+  grad.rows_op = "embedding_grad_rows";
   AddOp(r, std::move(grad));
+
+  ir::OpRecord rows;
+  rows.name = "embedding_grad_rows";
+  rows.doc =
+      "The rows of embedding_grad that are not 0: ids = the distinct idx in ascending order without "
+      "padding_idx, then -1; drows[k, :] = sum of dy[i..., :] over idx[i...] = ids[k], 0 where "
+      "ids[k] = -1. N is the number of idx. Accumulates in f32, f64 in f64";
+  rows.source = "PyTorch: embedding with sparse=True, and Tensor.coalesce of its gradient";
+  rows.inputs = {{"dy", ir::kFloats, "idx's shape, then D"}, {"idx", ir::kIndices, ""}};
+  rows.outputs = {{"drows", "[N, D]"}, {"ids", "[N] i64"}};
+  rows.attrs = {Required("rows", ir::AttrType::kInt, "V"), padding, OutAttr()};
+  rows.amp = Clear("follows embedding; adds in f32");
+  rows.amp.accumulates_in_f32 = true;
+  rows.cost = FlopsPerInput(1);
+  rows.can_fault = true;
+  rows.infer = InferEmbeddingGradRows;
+  AddOp(r, std::move(rows));
 }
 
 }  // namespace halftone::ops

@@ -1,4 +1,5 @@
-// The update ops, one parameter's step each, from the descriptions in support/optimizers.def.
+// The update ops, one parameter's step each or that of some of its rows, from the descriptions in
+// support/optimizers.def.
 #include "halftone/graph/ops/support/nn.h"
 #include "halftone/graph/ops/support/optimizers.h"
 
@@ -16,8 +17,8 @@ std::string ValueText(const ir::AttrValue& value) {
 
 // That the inputs have the states that are expected, by number.
 absl::Status CheckStateCount(const InferContext& ctx, const std::vector<StateInfo>& all,
-                             unsigned expected) {
-  const auto given = static_cast<int>(ctx.inputs.size()) - UpdatePort::kFirstState;
+                             unsigned expected, int first_state) {
+  const auto given = static_cast<int>(ctx.inputs.size()) - first_state;
   int always = 0, there = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     always += *all[i].hyper == '\0' ? 1 : 0;
@@ -26,8 +27,8 @@ absl::Status CheckStateCount(const InferContext& ctx, const std::vector<StateInf
   const auto most = static_cast<int>(all.size());
   if (given < always || given > most) {
     return InvalidArgument(ctx.op, ": got ", ctx.inputs.size(), " inputs; expected ",
-                           UpdatePort::kFirstState + always, most == always + 1 ? " or " : "..",
-                           UpdatePort::kFirstState + most);
+                           first_state + always, most == always + 1 ? " or " : "..",
+                           first_state + most);
   }
   if (given == there) return absl::OkStatus();
   // The last that is absent although it is expected, or the first that should not be there.
@@ -42,12 +43,35 @@ absl::Status CheckStateCount(const InferContext& ctx, const std::vector<StateInf
                          state.expected);
 }
 
+absl::Status CheckScalars(const InferContext& ctx) {
+  const Shape scalar;
+  int port = UpdatePort::kLr;
+  for (const char* name : {"lr", "inv_scale", "clip"}) {
+    HT_RETURN_IF_ERROR(CheckType(ctx, port++, name, DType::kF32, scalar, "one number"));
+  }
+  HT_RETURN_IF_ERROR(CheckType(ctx, UpdatePort::kApply, "apply", DType::kBool, scalar, "one flag"));
+  return CheckType(ctx, UpdatePort::kStep, "step", DType::kI64, scalar, "one number");
+}
+
+// The parameter and the states that are there, all of one type.
+template <typename Update>
+Types InferOutputs(const InferContext& ctx, const Update& update, int first_state) {
+  const ir::ValueType& param = ctx.inputs[UpdatePort::kParam];
+  std::vector<ir::ValueType> outputs = {param};
+  for (const StateInfo& state : StatesThere(update)) {
+    HT_RETURN_IF_ERROR(
+        CheckType(ctx, first_state++, state.port, param.dtype, param.shape, "type of param"));
+    outputs.push_back(param);
+  }
+  return outputs;
+}
+
 template <typename Update>
 Types InferUpdate(const InferContext& ctx) {
   const Update update = WithAttributes(Update(), ctx.attrs);
   const ir::ValueType& param = ctx.inputs[UpdatePort::kParam];
-  const Shape scalar;
-  HT_RETURN_IF_ERROR(CheckStateCount(ctx, AllStates(update), StateSet(update)));
+  constexpr int kFirstState = UpdatePort::kFirstState;
+  HT_RETURN_IF_ERROR(CheckStateCount(ctx, AllStates(update), StateSet(update), kFirstState));
   HT_RETURN_IF_ERROR(CheckHypers(HyperOwner::kUpdate, ctx.op, update));
   const DType low = ctx.attrs.GetDType("low");
   if (!IsLow(low) && low != DType::kF32) {
@@ -55,28 +79,38 @@ Types InferUpdate(const InferContext& ctx) {
   }
   HT_RETURN_IF_ERROR(
       CheckType(ctx, UpdatePort::kGrad, "grad", param.dtype, param.shape, "type of param"));
-  int port = UpdatePort::kLr;
-  for (const char* name : {"lr", "inv_scale", "clip"}) {
-    HT_RETURN_IF_ERROR(CheckType(ctx, port++, name, DType::kF32, scalar, "one number"));
-  }
-  HT_RETURN_IF_ERROR(CheckType(ctx, UpdatePort::kApply, "apply", DType::kBool, scalar, "one flag"));
-  HT_RETURN_IF_ERROR(CheckType(ctx, UpdatePort::kStep, "step", DType::kI64, scalar, "one number"));
-  std::vector<ir::ValueType> outputs = {param};
-  port = UpdatePort::kFirstState;
-  for (const StateInfo& state : StatesThere(update)) {
-    HT_RETURN_IF_ERROR(
-        CheckType(ctx, port++, state.port, param.dtype, param.shape, "type of param"));
-    outputs.push_back(param);
-  }
-  return outputs;
+  HT_RETURN_IF_ERROR(CheckScalars(ctx));
+  return InferOutputs(ctx, update, kFirstState);
 }
 
 template <typename Update>
-std::vector<ir::AttrSpec> UpdateAttrs(const Update& defaults) {
+Types InferRowUpdate(const InferContext& ctx) {
+  const Update update = WithAttributes(Update(), ctx.attrs);
+  const ir::ValueType& param = ctx.inputs[UpdatePort::kParam];
+  constexpr int kFirstState = RowUpdatePort::kFirstState;
+  HT_RETURN_IF_ERROR(CheckStateCount(ctx, AllStates(update), StateSet(update), kFirstState));
+  HT_RETURN_IF_ERROR(CheckHypers(HyperOwner::kUpdate, ctx.op, update));
+  HT_RETURN_IF_ERROR(CheckRank(ctx, UpdatePort::kParam, "param", 2, 2));
+  HT_RETURN_IF_ERROR(CheckRank(ctx, RowUpdatePort::kIds, "ids", 1, 1));
+  const Shape rows = {ctx.inputs[RowUpdatePort::kIds].shape[0], param.shape[1]};
+  HT_RETURN_IF_ERROR(CheckType(ctx, UpdatePort::kGrad, "grad", param.dtype, rows,
+                               "a row of param for each of ids"));
+  HT_RETURN_IF_ERROR(CheckScalars(ctx));
+  return InferOutputs(ctx, update, kFirstState);
+}
+
+template <typename Update>
+std::vector<ir::AttrSpec> HyperAttrs(const Update& defaults) {
   std::vector<ir::AttrSpec> attrs;
   HypersOf<Update>::ForEach(defaults, [&attrs](const HyperInfo& info, const auto& value) {
     attrs.push_back(Optional(info.name, value, info.doc));
   });
+  return attrs;
+}
+
+template <typename Update>
+std::vector<ir::AttrSpec> UpdateAttrs(const Update& defaults) {
+  std::vector<ir::AttrSpec> attrs = HyperAttrs(defaults);
   attrs.push_back(Optional("low", DType::kF32,
                            "set by keep-low-weights: f16 or bf16, in which new_param is written "
                            "over the kept cast of param as well; f32: no such copy"));
@@ -128,10 +162,44 @@ ir::OpRecord UpdateRecord(const Update& defaults) {
   return r;
 }
 
+// Reads and writes the rows alone.
+ir::Cost RowUpdateCost(const ir::Node& node, double flops) {
+  const ir::ValueType& grad = node.input_type(UpdatePort::kGrad);
+  const auto elements = static_cast<double>(grad.num_elements());
+  const double tables = 2.0 * node.num_outputs();  // each is read and written
+  const double ids = static_cast<double>(node.input_type(RowUpdatePort::kIds).num_bytes());
+  return {flops * elements, (tables + 1) * static_cast<double>(grad.num_bytes()) + ids};
+}
+
+template <typename Update>
+ir::OpRecord RowUpdateRecord(const Update& defaults) {
+  const UpdateInfo& info = kUpdateInfo<Update>;
+  ir::OpRecord r = UpdateRecord(defaults);
+  r.name = RowUpdateOp<Update>();
+  r.doc = Concat(info.op,
+                 " of the rows ids[i] of param [V, D] and its states, with row i of grad "
+                 "[N, D] as their gradient; other rows keep every bit, and an id out of 0..V-1 "
+                 "changes nothing. ids [N] are distinct, those out of range aside.");
+  r.inputs[UpdatePort::kParam].doc = "[V, D]";
+  r.inputs[UpdatePort::kGrad].doc = "[N, D], still multiplied by the loss scale";
+  r.inputs.insert(r.inputs.begin() + RowUpdatePort::kIds, {"ids", {DType::kI64}, "[N]"});
+  for (ir::InPlacePair& pair : r.in_place) {
+    if (pair.input >= RowUpdatePort::kIds) ++pair.input;
+  }
+  r.attrs = HyperAttrs(defaults);
+  r.infer = InferRowUpdate<Update>;
+  r.fusion = ir::FusionClass::kOpaque;
+  r.cost = [](const ir::Node& node) { return RowUpdateCost(node, kUpdateInfo<Update>.flops); };
+  return r;
+}
+
 }  // namespace
 
 void Register_optimizer_updates(ir::OpRegistry& registry) {
-  ForEachUpdate([&registry](const auto& defaults) { AddOp(registry, UpdateRecord(defaults)); });
+  ForEachUpdate([&registry]<typename Update>(const Update& defaults) {
+    AddOp(registry, UpdateRecord(defaults));
+    if constexpr (kIsRowWise<Update>) AddOp(registry, RowUpdateRecord(defaults));
+  });
 }
 
 }  // namespace halftone::ops

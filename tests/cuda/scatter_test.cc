@@ -72,6 +72,21 @@ TEST(CudaScatterTest, EveryFloatInPacksAndWithoutThem) {
   }
 }
 
+// Ids whose distinct ones end within, at and behind a block of 256 keys and a tile of 1,024.
+TEST(CudaScatterTest, NamedRows) {
+  for (int64_t count : {1, 255, 256, 257, 1024, 1025, 3000}) {
+    for (int64_t distinct : {int64_t{1}, int64_t{255}, int64_t{256}, int64_t{900}, count}) {
+      OpCase c = EmbeddingGrad(Concat(count, "_", distinct), count, 5000, 4, 6,
+                               [=](int64_t i) { return i * 7 % distinct; });
+      c.op = "embedding_grad_rows";
+      CheckCase(c, DType::kF32);
+    }
+  }
+  OpCase padding = EmbeddingGrad("padding", 300, 5, 3, 4, [](int64_t) { return 4; });
+  padding.op = "embedding_grad_rows";
+  for (DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) CheckCase(padding, dtype);
+}
+
 TEST(CudaGatherTest, RowsOfEveryWidth) {
   const OpInput ids = Indices(DType::kI32, {3, 0, 4, 4, 1});
   for (int64_t width : {1, 2, 3, 4, 8, 31, 1200}) {
@@ -99,8 +114,9 @@ TEST(CudaGatherTest, TheFirstBadIndexIsTheFault) {
     ExpectFault(Case("gather", "bad", {Reals({4, 3}), any}), bad, text);
     ExpectFault(Case("embedding", "bad", {Reals({4, 3}), any}), bad, text);
     ExpectFault(Case("gather_grad", "bad", {Reals({5, 3}), any}, {{"dim", int64_t{4}}}), bad, text);
-    ExpectFault(Case("embedding_grad", "bad", {Reals({5, 3}), any}, {{"rows", int64_t{4}}}), bad,
-                text);
+    for (const char* op : {"embedding_grad", "embedding_grad_rows"}) {
+      ExpectFault(Case(op, "bad", {Reals({5, 3}), any}, {{"rows", int64_t{4}}}), bad, text);
+    }
   }
 }
 

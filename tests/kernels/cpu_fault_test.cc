@@ -39,6 +39,9 @@ TEST(CpuFault, EmbeddingIds) {
   ExpectFault(Case("embedding_grad", "high", {Reals({3, 4}), Indices(DType::kI64, {0, 77, 2})},
                    {{"rows", int64_t{5}}}),
               "77");
+  ExpectFault(Case("embedding_grad_rows", "high", {Reals({3, 4}), Indices(DType::kI64, {0, 2, 5})},
+                   {{"rows", int64_t{5}}}),
+              "5");
 }
 
 TEST(CpuFault, GatherIndices) {

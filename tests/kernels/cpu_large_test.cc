@@ -100,6 +100,9 @@ void AddRest(std::vector<OpCase>& cases) {
   cases.push_back(Case("embedding_grad", "large",
                        {Reals({400, 77}), Whole(DType::kI32, {400}, 0, 99)},
                        {{"rows", int64_t{300}}, {"padding_idx", int64_t{7}}}));
+  cases.push_back(NoGradient(Case("embedding_grad_rows", "large",
+                                  {Reals({4000, 77}), Whole(DType::kI32, {4000}, 0, 99'999)},
+                                  {{"rows", int64_t{100'000}}, {"padding_idx", int64_t{7}}})));
   cases.push_back(Case("gather_grad", "last_axis",
                        {Reals({90, 300}), Whole(DType::kI64, {300}, 0, 49)},
                        {{"axis", int64_t{1}}, {"dim", int64_t{50}}}));

@@ -121,6 +121,20 @@ TEST(Literal, Embedding) {
       Is({3, 2}, {1, 1, 3, 3, 0, 0}));
 }
 
+TEST(Literal, EmbeddingGradRows) {
+  const Tensor ids = T({2, 2}, {5, 2, 5, 7}, DType::kI32);
+  const Tensor dy = T({2, 2, 2}, {1, 1, 10, 20, 100, 200, 3, 3});
+  const auto rows = [&](int64_t padding) {
+    return TryOp("embedding_grad_rows", {dy, ids},
+                 {{"rows", int64_t{9}}, {"padding_idx", padding}});
+  };
+  ASSERT_TRUE(rows(-1).ok());
+  EXPECT_THAT((*rows(-1))[0], Is({4, 2}, {10, 20, 101, 201, 3, 3, 0, 0}));
+  EXPECT_THAT((*rows(-1))[1], Is({4}, {2, 5, 7, -1}));
+  EXPECT_THAT((*rows(5))[0], Is({4, 2}, {10, 20, 3, 3, 0, 0, 0, 0}));
+  EXPECT_THAT((*rows(5))[1], Is({4}, {2, 7, -1, -1}));
+}
+
 // 4,096 contributions of 1 in f16: a 16-bit accumulator stops at 2048.
 TEST(Literal, ScatterAddsWide) {
   const Tensor dy = Tensor::Full(DType::kF16, {4096, 1}, 1);

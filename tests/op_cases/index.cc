@@ -1,4 +1,4 @@
-// gather gather_grad embedding embedding_grad.
+// gather gather_grad embedding embedding_grad embedding_grad_rows.
 #include "halftone/tests/support/op_cases.h"
 
 namespace halftone::testing {
@@ -37,8 +37,10 @@ void AddEmbedding(std::vector<OpCase>& cases) {
     cases.push_back(c);
     std::vector<int64_t> dims(idx.dims().begin(), idx.dims().end());
     dims.push_back(width);
-    cases.push_back(Case("embedding_grad", variant, {Reals(Shape(dims)), ids},
-                         {{"rows", rows}, {"padding_idx", padding}}));
+    for (const char* op : {"embedding_grad", "embedding_grad_rows"}) {
+      c = Case(op, variant, {Reals(Shape(dims)), ids}, {{"rows", rows}, {"padding_idx", padding}});
+      cases.push_back(std::string(op) == "embedding_grad" ? c : NoGradient(c));
+    }
   };
   add("ids", 11, 33, DType::kI64, {5}, -1);
   add("i32", 11, 3, DType::kI32, {7}, -1);
@@ -46,9 +48,18 @@ void AddEmbedding(std::vector<OpCase>& cases) {
   add("padding", 4, 3, DType::kI64, {2, 9}, 2);
   add("one_id", 5, 1, DType::kI64, {}, -1);
   add("no_ids", 5, 3, DType::kI64, {0}, -1);
+  add("no_width", 5, 0, DType::kI64, {4}, -1);
+  add("large_ids", 70'000, 2, DType::kI64, {50}, 7);
   cases.push_back(Case("embedding_grad", "out_f32",
                        {Reals({40, 3}), Whole(DType::kI64, {40}, 0, 2)},
                        {{"rows", int64_t{3}}, {"out", std::string("f32")}}));
+  cases.push_back(NoGradient(Case("embedding_grad_rows", "out_f32",
+                                  {Reals({40, 3}), Whole(DType::kI64, {40}, 0, 2)},
+                                  {{"rows", int64_t{3}}, {"out", std::string("f32")}})));
+  // More ids than a tile of the device's sort has, most of them several times.
+  cases.push_back(NoGradient(Case("embedding_grad_rows", "many",
+                                  {Reals({2500, 5}), Whole(DType::kI32, {2500}, 0, 900)},
+                                  {{"rows", int64_t{901}}, {"padding_idx", int64_t{3}}})));
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ void AddAdam(std::vector<OpCase>& cases) {
   add("decay", {33}, true, 7, {{"weight_decay", 0.01}});
   add("decoupled", {33}, true, 7, {{"weight_decay", 0.01}, {"decoupled", true}});
   add("own_constants", {9}, true, 3, {{"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-3}});
+  add("lazy", {33}, true, 3, {{"lazy", true}, {"eps", 1e-3}});
   add("clip_value", {33}, true, 7, {{"clip_value", 0.25}, {"weight_decay", 0.1}});
   add("scalar", {}, true, 2);
   add("empty", {0}, true, 2);
@@ -169,6 +170,36 @@ void AddLamb(std::vector<OpCase>& cases) {
   cases.push_back(InF32(Case("lamb_update", "no_norm", std::move(at_zero))));
 }
 
+// Updates of rows: a table of 9 rows, three of whose ids are none.
+void AddRows(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& op, const std::string& variant, int64_t width, bool apply,
+                       int states, ir::Attributes attrs = {}, std::vector<double> ids = {}) {
+    if (ids.empty()) ids = {2, 5, 8, 0, -1, 9, -1};
+    const auto count = static_cast<int64_t>(ids.size());
+    const Shape table = {9, width};
+    std::vector<OpInput> inputs = UpdateInputs(table, apply, 3);
+    inputs[1] = Reals({count, width}, -1024, 1024);
+    OpInput of_rows = Whole(DType::kI64, {count}, -1, 9);
+    of_rows.gen = Fixed({count}, ids).gen;
+    inputs.push_back(of_rows);
+    for (int i = 0; i < states; ++i) inputs.push_back(Reals(table, 0.01, 1));
+    cases.push_back(InF32(Case(op, variant, std::move(inputs), std::move(attrs))));
+  };
+  add("sgd_update_rows", "plain", 5, true, 0);
+  add("sgd_update_rows", "wide", 65, true, 0, {{"clip_value", 0.25}});
+  add("sgd_update_rows", "packs", 16, true, 0);
+  add("sgd_update_rows", "skipped", 5, false, 0);
+  add("sgd_update_rows", "momentum", 5, true, 1, {{"momentum", 0.9}, {"weight_decay", 0.1}});
+  add("sgd_update_rows", "no_width", 0, true, 0);
+  add("sgd_update_rows", "nothing", 5, true, 0, {}, {-1});
+  add("adagrad_update_rows", "plain", 5, true, 1);
+  add("adagrad_update_rows", "packs", 12, true, 1, {{"lr_decay", 0.25}, {"eps", 0.01}});
+  add("adagrad_update_rows", "skipped", 12, false, 1);
+  add("adam_update_rows", "plain", 5, true, 2, {{"lazy", true}});
+  add("adam_update_rows", "packs", 64, true, 2, {{"lazy", true}, {"eps", 0.01}});
+  add("adam_update_rows", "skipped", 5, false, 2, {{"lazy", true}});
+}
+
 void AddMovingAverage(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& variant, const Shape& shape, bool apply, double weight) {
     std::vector<OpInput> inputs = {Reals(shape), Reals(shape), Number(weight),       Number(1),
@@ -225,6 +256,7 @@ void AddCases_optimizer(std::vector<OpCase>& cases) {
   AddLion(cases);
   AddNadam(cases);
   AddLamb(cases);
+  AddRows(cases);
   AddMovingAverage(cases);
   AddGradStats(cases);
   AddLossScale(cases);

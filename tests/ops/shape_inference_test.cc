@@ -144,6 +144,12 @@ TEST(EmbeddingInference, RowsByIds) {
             "embedding_grad: dy is f32[2,4], idx [3]; expected idx's extents and one more in dy");
   EXPECT_EQ(Infer("embedding_grad", "f32[3,4] i64[3]", {{"rows", int64_t{-9}}}),
             "embedding_grad: rows -9; expected at least 0");
+  EXPECT_EQ(Infer("embedding_grad_rows", "f16[2,3,4] i32[2,3]",
+                  {{"rows", int64_t{9}}, {"out", std::string("f32")}}),
+            "f32[6,4] i64[6]");
+  EXPECT_EQ(Infer("embedding_grad_rows", "f32[2,4] i64[3]", {{"rows", int64_t{9}}}),
+            "embedding_grad_rows: dy is f32[2,4], idx [3]; expected idx's extents and one more in "
+            "dy");
 }
 
 }  // namespace

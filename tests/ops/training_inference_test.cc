@@ -82,6 +82,29 @@ TEST(UpdateInference, Adam) {
             "adam_update: input 0 (param) is f16[3]; expected f64 f32");
 }
 
+TEST(UpdateInference, OfRows) {
+  const std::string scalars = kUpdateScalars;
+  const std::string inputs = "f32[9,4] f32[3,4]" + scalars + " i64[3]";
+  EXPECT_EQ(Infer("sgd_update_rows", inputs), "f32[9,4]");
+  EXPECT_EQ(Infer("adagrad_update_rows", inputs + " f32[9,4]"), "f32[9,4] f32[9,4]");
+  EXPECT_EQ(Infer("adam_update_rows", inputs + " f32[9,4] f32[9,4]"), "f32[9,4] f32[9,4] f32[9,4]");
+  EXPECT_EQ(Infer("adagrad_update_rows", inputs + " f32[3,4]"),
+            "adagrad_update_rows: sum is f32[3,4]; expected f32[9,4] (type of param)");
+  EXPECT_EQ(
+      Infer("sgd_update_rows", "f32[9,4] f32[9,4]" + scalars + " i64[3]"),
+      "sgd_update_rows: grad is f32[9,4]; expected f32[3,4] (a row of param for each of ids)");
+  EXPECT_EQ(Infer("sgd_update_rows", "f32[9] f32[3]" + scalars + " i64[3]"),
+            "sgd_update_rows: param is f32[9]; expected rank 2");
+  EXPECT_EQ(Infer("sgd_update_rows", "f32[9,4] f32[3,4]" + scalars + " i64[3,1]"),
+            "sgd_update_rows: ids is i64[3,1]; expected rank 1");
+  EXPECT_EQ(
+      Infer("sgd_update_rows", inputs, {{"momentum", 0.9}}),
+      "sgd_update_rows: momentum is 0.9 and momentum_buf is absent; expected a buffer exactly "
+      "with momentum above 0");
+  EXPECT_EQ(Infer("sgd_update_rows", inputs, {{"weight_decay", -1.0}}),
+            "sgd_update_rows: weight_decay is -1; expected 0 or more");
+}
+
 TEST(UpdateInference, LambNeedsAnEpsilon) {
   const std::string all = std::string("f32[3] f32[3]") + kUpdateScalars + " f32[3] f32[3]";
   EXPECT_EQ(Infer("lamb_update", all), "f32[3] f32[3] f32[3]");
@@ -165,9 +188,10 @@ TEST(MarkerInference, F65Optimizer) {
   scalers.Set("grad_scalers", Strings{"a"});
   EXPECT_EQ(Infer("optimizer", "f32[3] f32[3]", scalers),
             "optimizer: got 1 names in grad_scalers for 2 gradients; expected as many, or none");
-  EXPECT_EQ(Infer("optimizer", "", with("rule", std::string("ftrl"))),
-            "optimizer: rule is \"ftrl\"; expected one of \"sgd\", \"adam\", \"adamw\", "
-            "\"rmsprop\", \"adagrad\", \"lion\", \"nadam\", \"lamb\"");
+  EXPECT_EQ(
+      Infer("optimizer", "", with("rule", std::string("ftrl"))),
+      "optimizer: rule is \"ftrl\"; expected one of \"sgd\", \"adam\", \"adamw\", \"sparse_adam\", "
+      "\"rmsprop\", \"adagrad\", \"lion\", \"nadam\", \"lamb\"");
   EXPECT_EQ(Infer("optimizer", "", with("params", Strings{})),
             "optimizer: params is []; expected one parameter or more");
   EXPECT_EQ(Infer("optimizer", "", with("skip", std::string("all"))),

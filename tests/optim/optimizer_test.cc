@@ -106,7 +106,7 @@ TEST(Optimizer, RulesNameTheirOpAndState) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(status),
             "optimizer \"o\": rule \"ftrl\" is unknown; expected sgd, adam, "
-            "adamw, rmsprop, adagrad, lion, nadam or lamb");
+            "adamw, sparse_adam, rmsprop, adagrad, lion, nadam or lamb");
 }
 
 void ExpectInvalid(const Optimizer& optimizer, const std::string& message) {

@@ -28,8 +28,8 @@ const std::map<std::string, OpClass>& Classes() {
       (*map)[op] = OpClass::kFunction;
     }
     for (const char* op :
-         {"sum", "mean", "sum_to_shape", "gather_grad", "embedding_grad", "avg_pool2d",
-          "avg_pool2d_grad", "max_pool2d_grad", "conv2d_grad_bias"}) {
+         {"sum", "mean", "sum_to_shape", "gather_grad", "embedding_grad", "embedding_grad_rows",
+          "avg_pool2d", "avg_pool2d_grad", "max_pool2d_grad", "conv2d_grad_bias"}) {
       (*map)[op] = OpClass::kSum;
     }
     for (const char* op :

@@ -65,6 +65,13 @@ struct UpdateInfo {
   const char* source;
 };
 
+// What an update does with a gradient that holds rows alone.
+struct RowWiseInfo {
+  bool holds = false;         // updates those rows alone, by RowUpdateOp
+  bool only = false;          // and takes no other gradient
+  const char* expected = "";  // when it holds, in words; "": never
+};
+
 struct OptimizerInfo {
   const char* title;  // "AdamW", the class
   const char* rule;   // "adamw"
@@ -132,6 +139,14 @@ struct HypersOf;
 #define HT_END_UPDATE(Name) return std::nullopt; }
 #include "halftone/graph/ops/support/optimizers.def"
 
+#define HT_UPDATE(Name, ...)                                \
+  inline RowWiseInfo RowWiseOf(const Name##Update& h) {     \
+    static_cast<void>(h);                                   \
+    RowWiseInfo info;
+#define HT_ROW_WISE(Name, condition, only, expected) info = {condition, only, expected};
+#define HT_END_UPDATE(Name) return info; }
+#include "halftone/graph/ops/support/optimizers.def"
+
 // visit(NameUpdate()) for every update op.
 template <typename Visit>
 void ForEachUpdate(const Visit& visit) {
@@ -153,6 +168,13 @@ void ForEachOptimizer(const Visit& visit) {
 }
 
 // clang-format on
+
+// The op that updates rows: "<op>_rows". Requires: kIsRowWise<Update>.
+template <typename Update>
+std::string RowUpdateOp() {
+  static_assert(kIsRowWise<Update>);
+  return Concat(kUpdateInfo<Update>.op, "_rows");
+}
 
 // The names of all rules, in order.
 std::vector<std::string> OptimizerRules();

@@ -10,9 +10,12 @@
 namespace halftone::ops {
 
 // Inputs of every update op. The states that are there follow; outputs are the parameter and those
-// states, in the same order.
+// states, in the same order. Of an update of rows the states come behind the ids of the rows.
 struct UpdatePort {
   enum : int { kParam, kGrad, kLr, kInvScale, kClip, kApply, kStep, kFirstState };
+};
+struct RowUpdatePort {
+  enum : int { kIds = UpdatePort::kFirstState, kFirstState };
 };
 
 // clang-format off
@@ -32,6 +35,12 @@ struct UpdatePort {
 template <typename Update>
 inline constexpr bool kHasTrustRatio = false;
 #define HT_TRUST_RATIO(Name) template <> inline constexpr bool kHasTrustRatio<Name##Update> = true;
+#include "halftone/graph/ops/support/optimizers.def"
+
+// Whether there is an update of rows, too.
+template <typename Update>
+inline constexpr bool kIsRowWise = false;
+#define HT_ROW_WISE(Name, ...) template <> inline constexpr bool kIsRowWise<Name##Update> = true;
 #include "halftone/graph/ops/support/optimizers.def"
 
 // A set of an update's states, a bit each.

@@ -1,6 +1,8 @@
 // Operands of the update loops in simd_optimizer.cc, of one step and a piece of one tensor.
 #pragma once
 
+#include <cstdint>
+
 namespace halftone::kernels {
 
 struct UpdateOperands {
@@ -14,6 +16,22 @@ struct UpdateOperands {
   const float* state[kMostStates] = {};  // by the number of the state; null: not there
   float* new_param = nullptr;
   float* new_state[kMostStates] = {};
+
+  // The same of the piece from element `begin` on.
+  UpdateOperands At(int64_t begin) const {
+    UpdateOperands o = *this;
+    o.param += begin, o.grad += begin, o.new_param += begin;
+    for (int s = 0; s < kMostStates; ++s) {
+      if (state[s] != nullptr) o.state[s] += begin, o.new_state[s] += begin;
+    }
+    return o;
+  }
+};
+
+// Rows of a table of `in_table` rows, by id. Ids out of it are none.
+struct UpdatedRows {
+  const int64_t* ids;
+  int64_t count, in_table, width;
 };
 
 }  // namespace halftone::kernels

@@ -84,10 +84,8 @@ void SquaresRange(const Update& hyper, const UpdateOperands& o, int64_t n, doubl
 }
 
 template <unsigned kSet, typename Update, size_t... kState>
-void UpdateRange(const Update& hyper, const UpdateOperands& o, int64_t n,
-                 std::index_sequence<kState...>) {
-  const TrueGradient gradient{o.inv_scale, o.clip, static_cast<float>(hyper.clip_value)};
-  const auto formula = Formula<Update>::Of(hyper, o.lr, o.step);
+HWY_INLINE void UpdatePiece(const Formula<Update>& formula, const TrueGradient& gradient,
+                            const UpdateOperands& o, int64_t n, std::index_sequence<kState...>) {
   ForRow(n, [&](auto load, auto store) {
     const V zero = hn::Zero(F32Tag());
     V states[] = {(ops::kHasState<kSet, kState> ? load(o.state[kState]) : zero)..., zero};
@@ -97,6 +95,28 @@ void UpdateRange(const Update& hyper, const UpdateOperands& o, int64_t n,
     store(result, o.new_param);
     ((ops::kHasState<kSet, kState> ? store(states[kState], o.new_state[kState]) : void()), ...);
   });
+}
+
+template <unsigned kSet, typename Update>
+void UpdateRange(const Update& hyper, const UpdateOperands& o, int64_t n) {
+  const TrueGradient gradient{o.inv_scale, o.clip, static_cast<float>(hyper.clip_value)};
+  UpdatePiece<kSet>(Formula<Update>::Of(hyper, o.lr, o.step), gradient, o, n,
+                    std::make_index_sequence<ops::StatesOf<Update>::kCount>());
+}
+
+// Gradient i belongs to row ids[i] of a table.
+template <unsigned kSet, typename Update>
+void UpdateRows(const Update& hyper, const UpdateOperands& table, const UpdatedRows& rows) {
+  const TrueGradient gradient{table.inv_scale, table.clip, static_cast<float>(hyper.clip_value)};
+  const auto formula = Formula<Update>::Of(hyper, table.lr, table.step);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int64_t id = rows.ids[i];
+    if (id < 0 || id >= rows.in_table) continue;
+    UpdateOperands row = table.At(id * rows.width);
+    row.grad = table.grad + i * rows.width;
+    UpdatePiece<kSet>(formula, gradient, row, rows.width,
+                      std::make_index_sequence<ops::StatesOf<Update>::kCount>());
+  }
 }
 
 // `set`: the states that there are.
@@ -111,14 +131,19 @@ void UpdateRange(const Update& hyper, const UpdateOperands& o, int64_t n,
   }                                                                                         \
   float Name##Trust(double param, double direction) { return TrustRatio(param, direction); }
 #include "halftone/graph/ops/support/optimizers.def"
-#define HT_UPDATE(Name, ...)                                                              \
-  void Name##Range(const ops::Name##Update& hyper, unsigned set, const UpdateOperands& o, \
-                   int64_t n) {                                                           \
-    using Update = ops::Name##Update;                                                     \
-    ops::WithStates<Update>(set, [&](auto constant) {                                     \
-      UpdateRange<decltype(constant)::value>(                                             \
-          hyper, o, n, std::make_index_sequence<ops::StatesOf<Update>::kCount>());        \
-    });                                                                                   \
+#define HT_UPDATE(Name, ...)                                                               \
+  void Name##Range(const ops::Name##Update& hyper, unsigned set, const UpdateOperands& o,  \
+                   int64_t n) {                                                            \
+    using Update = ops::Name##Update;                                                      \
+    ops::WithStates<Update>(                                                               \
+        set, [&](auto constant) { UpdateRange<decltype(constant)::value>(hyper, o, n); }); \
+  }
+#include "halftone/graph/ops/support/optimizers.def"
+#define HT_ROW_WISE(Name, ...)                                                               \
+  void Name##Rows(const ops::Name##Update& hyper, unsigned set, const UpdateOperands& o,     \
+                  const UpdatedRows& rows) {                                                 \
+    ops::WithStates<ops::Name##Update>(                                                      \
+        set, [&](auto constant) { UpdateRows<decltype(constant)::value>(hyper, o, rows); }); \
   }
 #include "halftone/graph/ops/support/optimizers.def"
 
@@ -149,6 +174,11 @@ HWY_EXPORT(StatsRange);
   auto RangeOf(const ops::Name##Update&) { return HWY_DYNAMIC_DISPATCH(Name##Range); }
 #include "halftone/graph/ops/support/optimizers.def"
 
+#define HT_ROW_WISE(Name, ...) \
+  HWY_EXPORT(Name##Rows);      \
+  auto RowsOf(const ops::Name##Update&) { return HWY_DYNAMIC_DISPATCH(Name##Rows); }
+#include "halftone/graph/ops/support/optimizers.def"
+
 // The sums of squares of a piece, and the ratio of those of the whole tensor.
 #define HT_TRUST_RATIO(Name)                                                               \
   HWY_EXPORT(Name##Squares);                                                               \
@@ -159,6 +189,7 @@ HWY_EXPORT(StatsRange);
   }
 #include "halftone/graph/ops/support/optimizers.def"
 
+using ops::RowUpdatePort;
 using ops::UpdatePort;
 
 // Pieces of a tensor whose sums are added in order: what comes out does not depend on the threads.
@@ -168,53 +199,84 @@ float ScalarF32(const KernelArgs& args, int port) {
   return *static_cast<const float*>(args.inputs[port]);
 }
 
+// The operands of an update whose states start at port `first_state`.
 template <typename Update>
-class UpdateKernel : public Kernel {
- public:
-  explicit UpdateKernel(const ir::Node& node)
+class UpdateOf : public Kernel {
+ protected:
+  static_assert(ops::StatesOf<Update>::kCount <= UpdateOperands::kMostStates);
+
+  UpdateOf(const ir::Node& node, int first_state)
       : n_(node.output_type().num_elements()),
         hyper_(ops::WithAttributes(Update(), node.attrs())),
-        set_(ops::StateSet(hyper_)) {
-    if constexpr (ops::kHasTrustRatio<Update>) {
-      workspace_bytes_ = static_cast<size_t>(SumBlocks()) * sizeof(Squares);
-    }
+        set_(ops::StateSet(hyper_)),
+        first_state_(first_state) {}
+
+  static bool Applies(const KernelArgs& args) {
+    return *static_cast<const bool*>(args.inputs[UpdatePort::kApply]);
   }
 
-  void Run(const KernelArgs& args) override {
-    if (!*static_cast<const bool*>(args.inputs[UpdatePort::kApply])) return CopyThrough(args);
-    UpdateOperands operands;
-    operands.lr = ScalarF32(args, UpdatePort::kLr);
-    operands.inv_scale = ScalarF32(args, UpdatePort::kInvScale);
-    operands.clip = ScalarF32(args, UpdatePort::kClip);
-    operands.step =
-        static_cast<double>(*static_cast<const int64_t*>(args.inputs[UpdatePort::kStep]));
-    if constexpr (ops::kHasTrustRatio<Update>) operands.trust = Trust(args, operands);
-    const auto fn = RangeOf(hyper_);
-    ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      fn(hyper_, set_, At(args, operands, begin), end - begin);
-    });
-  }
-
- private:
-  static_assert(ops::StatesOf<Update>::kCount <= UpdateOperands::kMostStates);
-  using Squares = std::array<double, 2>;  // of parameter and direction
-
-  int64_t SumBlocks() const { return (n_ + kSumBlock - 1) / kSumBlock; }
-
-  // The operands of the piece that starts at `begin`.
-  UpdateOperands At(const KernelArgs& args, UpdateOperands o, int64_t begin) const {
-    o.param = static_cast<const float*>(args.inputs[UpdatePort::kParam]) + begin;
-    o.grad = static_cast<const float*>(args.inputs[UpdatePort::kGrad]) + begin;
-    o.new_param = static_cast<float*>(args.outputs[0]) + begin;
+  UpdateOperands Operands(const KernelArgs& args) const {
+    UpdateOperands o;
+    o.lr = ScalarF32(args, UpdatePort::kLr);
+    o.inv_scale = ScalarF32(args, UpdatePort::kInvScale);
+    o.clip = ScalarF32(args, UpdatePort::kClip);
+    o.step = static_cast<double>(*static_cast<const int64_t*>(args.inputs[UpdatePort::kStep]));
+    o.param = static_cast<const float*>(args.inputs[UpdatePort::kParam]);
+    o.grad = static_cast<const float*>(args.inputs[UpdatePort::kGrad]);
+    o.new_param = static_cast<float*>(args.outputs[0]);
     for (int state = 0, there = 0; state < ops::StatesOf<Update>::kCount; ++state) {
       if ((set_ >> state & 1) == 0) continue;
-      o.state[state] =
-          static_cast<const float*>(args.inputs[UpdatePort::kFirstState + there]) + begin;
-      o.new_state[state] = static_cast<float*>(args.outputs[1 + there]) + begin;
+      o.state[state] = static_cast<const float*>(args.inputs[first_state_ + there]);
+      o.new_state[state] = static_cast<float*>(args.outputs[1 + there]);
       ++there;
     }
     return o;
   }
+
+  // Makes every output its input.
+  void CopyThrough(const KernelArgs& args) const {
+    const int outputs = 1 + std::popcount(set_);
+    for (int i = 0; i < outputs; ++i) {
+      const int input = i == 0 ? +UpdatePort::kParam : first_state_ + i - 1;
+      if (args.inputs[input] == args.outputs[i]) continue;
+      std::memcpy(args.outputs[i], args.inputs[input], n_ * sizeof(float));
+    }
+  }
+
+  int64_t n_;
+  Update hyper_;
+  unsigned set_;
+
+ private:
+  int first_state_;
+};
+
+template <typename Update>
+class UpdateKernel : public UpdateOf<Update> {
+  using Base = UpdateOf<Update>;
+  using Base::hyper_, Base::n_, Base::set_;
+
+ public:
+  explicit UpdateKernel(const ir::Node& node) : Base(node, UpdatePort::kFirstState) {
+    if constexpr (ops::kHasTrustRatio<Update>) {
+      this->workspace_bytes_ = static_cast<size_t>(SumBlocks()) * sizeof(Squares);
+    }
+  }
+
+  void Run(const KernelArgs& args) override {
+    if (!Base::Applies(args)) return Base::CopyThrough(args);
+    UpdateOperands operands = Base::Operands(args);
+    if constexpr (ops::kHasTrustRatio<Update>) operands.trust = Trust(args, operands);
+    const auto fn = RangeOf(hyper_);
+    ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      fn(hyper_, set_, operands.At(begin), end - begin);
+    });
+  }
+
+ private:
+  using Squares = std::array<double, 2>;  // of parameter and direction
+
+  int64_t SumBlocks() const { return (n_ + kSumBlock - 1) / kSumBlock; }
 
   float Trust(const KernelArgs& args, const UpdateOperands& operands) const {
     auto* const blocks = static_cast<Squares*>(args.workspace);
@@ -222,7 +284,7 @@ class UpdateKernel : public Kernel {
     ParallelFor(0, SumBlocks(), 1, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
         const int64_t begin = b * kSumBlock;
-        squares(hyper_, set_, At(args, operands, begin), std::min(kSumBlock, n_ - begin),
+        squares(hyper_, set_, operands.At(begin), std::min(kSumBlock, n_ - begin),
                 blocks[b].data());
       }
     });
@@ -233,19 +295,36 @@ class UpdateKernel : public Kernel {
     }
     return TrustOf(hyper_, sum[0], sum[1]);
   }
+};
 
-  void CopyThrough(const KernelArgs& args) const {
-    const int outputs = 1 + std::popcount(set_);
-    for (int i = 0; i < outputs; ++i) {
-      const int input = i == 0 ? +UpdatePort::kParam : UpdatePort::kFirstState + i - 1;
-      if (args.inputs[input] == args.outputs[i]) continue;
-      std::memcpy(args.outputs[i], args.inputs[input], n_ * sizeof(float));
-    }
+template <typename Update>
+class RowUpdateKernel : public UpdateOf<Update> {
+  using Base = UpdateOf<Update>;
+  using Base::hyper_, Base::set_;
+
+ public:
+  explicit RowUpdateKernel(const ir::Node& node)
+      : Base(node, RowUpdatePort::kFirstState),
+        in_table_(node.output_type().shape[0]),
+        width_(node.output_type().shape[1]),
+        count_(node.input_type(RowUpdatePort::kIds).num_elements()) {}
+
+  void Run(const KernelArgs& args) override {
+    Base::CopyThrough(args);
+    if (!Base::Applies(args) || width_ == 0) return;
+    const UpdateOperands operands = Base::Operands(args);
+    const auto* ids = static_cast<const int64_t*>(args.inputs[RowUpdatePort::kIds]);
+    const auto fn = RowsOf(hyper_);
+    ParallelFor(0, count_, std::max<int64_t>(1, kElementwiseGrain / width_),
+                [&](int64_t begin, int64_t end) {
+                  UpdateOperands piece = operands;
+                  piece.grad += begin * width_;
+                  fn(hyper_, set_, piece, {ids + begin, end - begin, in_table_, width_});
+                });
   }
 
-  int64_t n_;
-  Update hyper_;
-  unsigned set_;
+ private:
+  int64_t in_table_, width_, count_;
 };
 
 // Ports: inv_scale, then the gradients.
@@ -310,6 +389,9 @@ absl::Status AllF32(const ir::Node& node) {
 void Register_cpu_simd_optimizer(KernelRegistry& r) {
   ops::ForEachUpdate([&r]<typename Update>(const Update&) {
     AddSimdCandidate<UpdateKernel<Update>>(r, ops::kUpdateInfo<Update>.op, AllF32);
+    if constexpr (ops::kIsRowWise<Update>) {
+      AddSimdCandidate<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(), AllF32);
+    }
   });
   AddSimdCandidate<GradStatsKernel>(r, "grad_stats", AllF32);
 }

@@ -1,7 +1,8 @@
-// gather_grad and embedding_grad: each row of the result is the sum of the rows of dy that its
-// index picks, in their order, in f32 over short blocks and in f64 over those, rounded once. The
-// picks are first sorted by row (a stable counting sort in the workspace), so that rows are
-// independent and the result does not depend on the threads.
+// gather_grad, embedding_grad and embedding_grad_rows: each row of the result is the sum of the rows
+// of dy that its index picks, in their order, in f32 over short blocks and in f64 over those,
+// rounded once. The picks are first sorted by row (stable, in the workspace), so that rows are
+// independent and the result does not depend on the threads: by counting where there is a result
+// for every row, by their digits where there is not.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_scatter.cc"
 #include "halftone/kernels/cpu/simd/targets.h"
@@ -10,6 +11,7 @@
 // The rest is included once per target.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "halftone/core/threads.h"
 #include "halftone/graph/ops/support/infer.h"
@@ -147,11 +149,96 @@ class ScatterKernel : public Kernel {
   SumRowsFn fn_;
 };
 
+// The rows of an embedding's gradient that its ids name.
+class GradRowsKernel : public Kernel {
+ public:
+  explicit GradRowsKernel(const ir::Node& node)
+      : indices_(node.input_type(1)),
+        rows_(node.attrs().GetInt("rows")),
+        ignored_(node.attrs().GetInt("padding_idx")),
+        width_(node.output_type(0).shape[1]),
+        y_row_bytes_(width_ * static_cast<int64_t>(SizeOf(node.output_type(0).dtype))),
+        fn_(HWY_DYNAMIC_DISPATCH(FindSumRows)(node.input_type(0).dtype,
+                                              node.output_type(0).dtype)) {
+    workspace_bytes_ = 2 * indices_.count() * sizeof(Pick);
+  }
+
+  void Run(const KernelArgs& args) override {
+    if (!indices_.Check(args.inputs[1], rows_, args.state)) return;
+    const int64_t count = indices_.count();
+    auto* const first = static_cast<Pick*>(args.workspace);
+    const int64_t taken = Take(args.inputs[1], first);
+    const Pick* const sorted = Sort(first, first + count, taken);
+    // In the half that is free: the positions, and where those of each id end.
+    auto* const picks = reinterpret_cast<int64_t*>(sorted == first ? first + count : first);
+    int64_t* const ends = picks + count;
+    auto* const ids = static_cast<int64_t*>(args.outputs[1]);
+    int64_t distinct = 0;
+    for (int64_t p = 0; p < taken; ++p) {
+      picks[p] = sorted[p].position;
+      if (p == 0 || sorted[p].row != sorted[p - 1].row) ids[distinct++] = sorted[p].row;
+      ends[distinct - 1] = p + 1;
+    }
+    std::fill(ids + distinct, ids + count, -1);
+    if (width_ > 0) SumRows(args, picks, ends, distinct);
+  }
+
+ private:
+  struct Pick {
+    int64_t row, position;
+  };
+  static_assert(sizeof(Pick) == 2 * sizeof(int64_t));
+
+  int64_t Take(const void* indices, Pick* picks) const {
+    int64_t taken = 0;
+    for (int64_t p = 0; p < indices_.count(); ++p) {
+      const int64_t row = indices_.At(indices, p);
+      if (row != ignored_) picks[taken++] = {row, p};
+    }
+    return taken;
+  }
+
+  // By row, those of a row in order: a pass for each 8 bits of a row. Gives the half with the result.
+  const Pick* Sort(Pick* from, Pick* to, int64_t count) const {
+    for (int shift = 0; shift < 64 && (rows_ - 1) >> shift > 0; shift += 8) {
+      int64_t next[257] = {};
+      for (int64_t i = 0; i < count; ++i) ++next[(from[i].row >> shift & 255) + 1];
+      for (int digit = 0; digit < 256; ++digit) next[digit + 1] += next[digit];
+      for (int64_t i = 0; i < count; ++i) to[next[from[i].row >> shift & 255]++] = from[i];
+      std::swap(from, to);
+    }
+    return from;
+  }
+
+  void SumRows(const KernelArgs& args, const int64_t* picks, const int64_t* ends,
+               int64_t distinct) const {
+    const char* dy = static_cast<const char*>(args.inputs[0]);
+    char* rows = static_cast<char*>(args.outputs[0]);
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / width_);
+    ParallelFor(0, indices_.count(), grain, [&](int64_t first, int64_t last) {
+      for (int64_t k = first; k < last; ++k) {
+        char* to = rows + k * y_row_bytes_;
+        if (k >= distinct) {
+          std::memset(to, 0, y_row_bytes_);
+          continue;
+        }
+        const int64_t begin = k == 0 ? 0 : ends[k - 1];
+        fn_(dy, picks + begin, ends[k] - begin, width_, to);
+      }
+    });
+  }
+
+  RowIndices indices_;
+  int64_t rows_, ignored_, width_, y_row_bytes_;
+  SumRowsFn fn_;
+};
+
 }  // namespace
 
 void Register_cpu_simd_scatter(KernelRegistry& r) {
   AddSimdCandidate<ScatterKernel>(r, "gather_grad", PlainInputs);
   AddSimdCandidate<ScatterKernel>(r, "embedding_grad", PlainInputs);
+  AddSimdCandidate<GradRowsKernel>(r, "embedding_grad_rows", PlainInputs);
 }
 
 }  // namespace halftone::kernels

@@ -83,9 +83,41 @@ class ScatterKernel : public CudaKernel {
   DType dy_, dx_;
 };
 
+// Of an op that says how many rows the table has.
+cuda::ScatterShape RowsShapeOf(const ir::Node& node) {
+  return {1,
+          node.attrs().GetInt("rows"),
+          node.input_type(1).num_elements(),
+          node.output_type().shape[1],
+          node.attrs().GetInt("padding_idx"),
+          node.input_type(1).dtype == DType::kI64};
+}
+
+class ScatterRowsKernel : public CudaKernel {
+ public:
+  explicit ScatterRowsKernel(const ir::Node& node)
+      : shape_(RowsShapeOf(node)), dy_(node.input_type(0).dtype), drows_(node.output_type().dtype) {
+    workspace_bytes_ = cuda::ScatterRowsWorkspace(shape_);
+  }
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    HT_RETURN_IF_ERROR(CheckIndices(args, shape_.picks, shape_.wide, shape_.rows, stream));
+    HT_CUDA_RETURN_IF_ERROR(LaunchScatterRows(shape_, dy_, drows_, args.inputs[0], args.inputs[1],
+                                              args.workspace, args.outputs[0],
+                                              static_cast<int64_t*>(args.outputs[1]), stream));
+    return absl::OkStatus();
+  }
+
+ private:
+  cuda::ScatterShape shape_;
+  DType dy_, drows_;
+};
+
+template <cuda::ScatterShape (*kShapeOf)(const ir::Node&)>
 absl::Status PlainAndSortable(const ir::Node& node) {
   HT_RETURN_IF_ERROR(PlainInputs(node));
-  if (!cuda::CanScatter(ScatterShapeOf(node))) {
+  if (!cuda::CanScatter(kShapeOf(node))) {
     return Unimplemented("row and position do not fit a sort key of 63 bits");
   }
   return absl::OkStatus();
@@ -96,8 +128,10 @@ absl::Status PlainAndSortable(const ir::Node& node) {
 void Register_cuda_gather(KernelRegistry& r) {
   AddCudaKernel<GatherKernel>(r, "gather", ir::kAnyDType, PlainInputs);
   AddCudaKernel<GatherKernel>(r, "embedding", ir::kFloats, PlainInputs);
-  AddCudaKernel<ScatterKernel>(r, "gather_grad", ir::kFloats, PlainAndSortable);
-  AddCudaKernel<ScatterKernel>(r, "embedding_grad", ir::kFloats, PlainAndSortable);
+  AddCudaKernel<ScatterKernel>(r, "gather_grad", ir::kFloats, PlainAndSortable<ScatterShapeOf>);
+  AddCudaKernel<ScatterKernel>(r, "embedding_grad", ir::kFloats, PlainAndSortable<ScatterShapeOf>);
+  AddCudaKernel<ScatterRowsKernel>(r, "embedding_grad_rows", ir::kFloats,
+                                   PlainAndSortable<RowsShapeOf>);
 }
 
 }  // namespace halftone::kernels

@@ -1,4 +1,4 @@
-// The update ops, a group of parameters at a time.
+// The update ops, a group of parameters at a time, and those of rows.
 #include "halftone/kernels/cuda/ops/optimizer.h"
 
 #include <vector>
@@ -53,6 +53,40 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateGroup(const std::vector<const ir::
   return std::unique_ptr<Kernel>(new UpdateKernel<Update>(nodes));
 }
 
+template <typename Update>
+class RowUpdateKernel : public CudaKernel {
+ public:
+  explicit RowUpdateKernel(const ir::Node& node)
+      : hyper_(ops::WithAttributes(Update(), node.attrs())),
+        table_(node.output_type()),
+        count_(node.input_type(ops::RowUpdatePort::kIds).num_elements()),
+        tables_(node.num_outputs()) {
+    keeps_state_on_fault_ = true;
+  }
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    const auto bytes = static_cast<size_t>(table_.num_bytes());
+    for (int i = 0; i < tables_ && bytes > 0; ++i) {
+      const int input = i == 0 ? +ops::UpdatePort::kParam : ops::RowUpdatePort::kFirstState + i - 1;
+      if (args.inputs[input] == args.outputs[i]) continue;
+      HT_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(args.outputs[i], args.inputs[input], bytes,
+                                              cudaMemcpyDeviceToDevice, stream));
+    }
+    const cuda::RowUpdate update{args.inputs,     args.outputs, table_.shape[0],
+                                 table_.shape[1], count_,       args.state->device};
+    HT_CUDA_RETURN_IF_ERROR(
+        cuda::LaunchRowUpdate(hyper_, update, table_.dtype == DType::kF64, stream));
+    return absl::OkStatus();
+  }
+
+ private:
+  Update hyper_;
+  ir::ValueType table_;
+  int64_t count_;
+  int tables_;  // the parameter, and its states
+};
+
 }  // namespace
 
 void Register_cuda_optimizer(KernelRegistry& r) {
@@ -66,6 +100,10 @@ void Register_cuda_optimizer(KernelRegistry& r) {
     candidate.create = [](const ir::Node& node) { return CreateGroup<Update>({&node}); };
     candidate.create_group = CreateGroup<Update>;
     r.Add(std::move(candidate));
+    if constexpr (ops::kIsRowWise<Update>) {
+      AddCudaKernel<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(),
+                                             {DType::kF32, DType::kF64});
+    }
   });
 }
 

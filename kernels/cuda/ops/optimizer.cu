@@ -11,10 +11,13 @@
 // once and each output once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy. With a
 // trust ratio each input twice, where storing the direction would move 8 bytes an f32 element for
 // the 16 of two averages.
+// Updates of rows: one table, mapping as in row_groups.cuh, the same accesses. Bytes moved: of the
+// tables the rows that are updated, once each way.
 #include "halftone/kernels/cuda/device/chunk_table.h"
 #include "halftone/kernels/cuda/device/functors.cuh"
 #include "halftone/kernels/cuda/device/pack.cuh"
 #include "halftone/kernels/cuda/device/reduce.cuh"
+#include "halftone/kernels/cuda/device/row_groups.cuh"
 #include "halftone/kernels/cuda/ops/optimizer.h"
 
 #define HT_FUNCTOR_INLINE __device__ __forceinline__
@@ -63,6 +66,15 @@ struct UpdateBatch {
   ChunkTable<kArrays> table;
 };
 
+// A table and its states, and the rows of them that are updated.
+template <int kStates>
+struct RowArrays {
+  void *param, *state[kStates + (kStates == 0)];
+  const void* grad;
+  const int64_t* ids;
+  int64_t rows, width, count;
+};
+
 // What a step multiplies with, and the formula of one element.
 template <typename Update>
 struct StepF32 {
@@ -96,7 +108,7 @@ __device__ T TrustOf(const UpdateSquares& squares) {
   }
 }
 
-// A block's part of one array.
+// A block's part of one array, or one row of a table.
 template <typename T, int kStates>
 struct Chunk {
   static constexpr int kSlots = kStates > 0 ? kStates : 1;
@@ -126,6 +138,16 @@ struct Chunk {
     aligned = all % 16 == 0;
     const int64_t rest = batch.size[i] - begin;
     size = rest < batch.kChunk ? rest : batch.kChunk;
+  }
+  // Row `id` of the tables, which gradient i is for.
+  __device__ Chunk(const RowArrays<kStates>& a, int64_t id, int64_t i)
+      : copy(nullptr), copy_type(CopyType::kNone), size(a.width), aligned(false) {
+    param = new_param = static_cast<T*>(a.param) + id * a.width;
+    grad = static_cast<const T*>(a.grad) + i * a.width;
+#pragma unroll
+    for (int s = 0; s < kStates; ++s) {
+      state[s] = new_state[s] = static_cast<T*>(a.state[s]) + id * a.width;
+    }
   }
   bool aligned;
 
@@ -292,6 +314,24 @@ __global__ void __launch_bounds__(kThreads, 1)
   });
 }
 
+// The rows are all different, so that no two threads write one element.
+template <typename T, unsigned kSet, typename Update, int N>
+__global__ void __launch_bounds__(kRowThreads, 1)
+    UpdateRowsKernel(Update hyper, UpdateScalars scalars, RowArrays<kCountOf<kSet>> a, int lanes) {
+  using Step = StepOf<T, Update>;
+  if (scalars.state->fault_id != 0 || !*scalars.apply) return;
+  HT_SHARED(Step, shared_step, [1]);
+  if (threadIdx.x == 0) MakeStep<T>(hyper, scalars, &shared_step[0]);
+  __syncthreads();
+  const Step step = shared_step[0];
+  ForRowUnits(a.count, a.width / N, lanes, [&](int64_t i, int64_t unit) {
+    const int64_t id = a.ids[i];
+    if (id < 0 || id >= a.rows) return;
+    const Chunk<T, kCountOf<kSet>> row(a, id, i);
+    UpdatePack<N, kSet, Update>(step, true, row, unit * N);
+  });
+}
+
 template <int kStates>
 void AddMember(const UpdateGroup& group, size_t member, UpdateBatch<kStates>* batch) {
   const void* const* inputs = group.inputs + member * (UpdatePort::kFirstState + kStates);
@@ -325,17 +365,21 @@ cudaError_t LaunchSums(const Update& hyper, const UpdateScalars& scalars, const 
                       kThreads, 0, stream, scalars, batch.table, of_chunk, group.squares);
 }
 
+UpdateScalars ScalarsOf(const void* const* inputs, const kernels::DeviceRunState* state) {
+  return {static_cast<const float*>(inputs[UpdatePort::kLr]),
+          static_cast<const float*>(inputs[UpdatePort::kInvScale]),
+          static_cast<const float*>(inputs[UpdatePort::kClip]),
+          static_cast<const bool*>(inputs[UpdatePort::kApply]),
+          static_cast<const int64_t*>(inputs[UpdatePort::kStep]),
+          state};
+}
+
 template <unsigned kSet, typename Update>
 cudaError_t LaunchSet(const Update& hyper, const UpdateGroup& group, bool f64,
                       cudaStream_t stream) {
   using Batch = UpdateBatch<kCountOf<kSet>>;
   static_assert(sizeof(Update) + sizeof(UpdateScalars) + sizeof(Batch) + sizeof(void*) <= 4096);
-  const UpdateScalars scalars{static_cast<const float*>(group.inputs[UpdatePort::kLr]),
-                              static_cast<const float*>(group.inputs[UpdatePort::kInvScale]),
-                              static_cast<const float*>(group.inputs[UpdatePort::kClip]),
-                              static_cast<const bool*>(group.inputs[UpdatePort::kApply]),
-                              static_cast<const int64_t*>(group.inputs[UpdatePort::kStep]),
-                              group.state};
+  const UpdateScalars scalars = ScalarsOf(group.inputs, group.state);
   const auto kernel = f64 ? UpdateKernel<double, kSet, Update> : UpdateKernel<float, kSet, Update>;
   for (size_t next = 0; next < group.count;) {
     Batch batch{};
@@ -355,8 +399,45 @@ cudaError_t LaunchSet(const Update& hyper, const UpdateGroup& group, bool f64,
   return cudaSuccess;
 }
 
+template <typename T, unsigned kSet, typename Update>
+cudaError_t LaunchRows(const Update& hyper, const RowUpdate& update, cudaStream_t stream) {
+  static_assert(!ops::kHasTrustRatio<Update>, "a ratio is of the whole tensor");
+  constexpr int kStates = kCountOf<kSet>;
+  RowArrays<kStates> arrays{};
+  uintptr_t all = 0;
+  const auto aligned = [&all](auto* p) {
+    all |= reinterpret_cast<uintptr_t>(p);
+    return p;
+  };
+  arrays.param = aligned(update.outputs[0]);
+  for (int s = 0; s < kStates; ++s) arrays.state[s] = aligned(update.outputs[1 + s]);
+  arrays.grad = aligned(update.inputs[UpdatePort::kGrad]);
+  arrays.ids = static_cast<const int64_t*>(update.inputs[ops::RowUpdatePort::kIds]);
+  arrays.rows = update.rows;
+  arrays.width = update.width;
+  arrays.count = update.count;
+  constexpr int kPack = kPackOf<T>;
+  const bool packs = update.width % kPack == 0 && all % 16 == 0;
+  const RowGroups groups(update.count, packs ? update.width / kPack : update.width);
+  return LaunchKernel(
+      packs ? UpdateRowsKernel<T, kSet, Update, kPack> : UpdateRowsKernel<T, kSet, Update, 1>,
+      groups.grid, kRowThreads, 0, stream, hyper, ScalarsOf(update.inputs, update.state), arrays,
+      groups.lanes);
+}
+
 }  // namespace
 
+#define HT_ROW_WISE(Name, ...)                                                                   \
+  cudaError_t LaunchRowUpdate(const ops::Name##Update& hyper, const RowUpdate& update, bool f64, \
+                              cudaStream_t stream) {                                             \
+    if (update.count * update.width == 0) return cudaSuccess;                                    \
+    return ops::WithStates<ops::Name##Update>(StateSet(hyper), [&](auto set) {                   \
+      constexpr unsigned kSet = decltype(set)::value;                                            \
+      return f64 ? LaunchRows<double, kSet>(hyper, update, stream)                               \
+                 : LaunchRows<float, kSet>(hyper, update, stream);                               \
+    });                                                                                          \
+  }
+#include "halftone/graph/ops/support/optimizers.def"
 #define HT_UPDATE(Name, ...)                                                                   \
   cudaError_t LaunchUpdate(const ops::Name##Update& hyper, const UpdateGroup& group, bool f64, \
                            cudaStream_t stream) {                                              \

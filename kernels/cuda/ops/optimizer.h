@@ -1,4 +1,4 @@
-// The update ops on the device, many parameters in one launch.
+// The update ops on the device, many parameters in one launch; those of rows, one table in one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -44,6 +44,21 @@ struct UpdateGroup {
 #define HT_UPDATE(Name, ...)                                                                   \
   cudaError_t LaunchUpdate(const ops::Name##Update& hyper, const UpdateGroup& group, bool f64, \
                            cudaStream_t stream);
+#include "halftone/graph/ops/support/optimizers.def"
+
+// A table of `rows` rows, `count` of which are updated: operands as a kernel gets them, but that
+// outputs hold the tables already.
+struct RowUpdate {
+  const void* const* inputs;
+  void* const* outputs;
+  int64_t rows, width, count;
+  const kernels::DeviceRunState* state;
+};
+
+// As above; ids out of the table are none.
+#define HT_ROW_WISE(Name, ...)                                                                   \
+  cudaError_t LaunchRowUpdate(const ops::Name##Update& hyper, const RowUpdate& update, bool f64, \
+                              cudaStream_t stream);
 #include "halftone/graph/ops/support/optimizers.def"
 
 }  // namespace halftone::cuda

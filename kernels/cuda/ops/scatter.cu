@@ -3,10 +3,15 @@
 // in the other run by bisection. Keys are all different, so the result is unique and needs no order
 // of threads. (2) A thread for each row finds where its keys start. (3) The rows of dx are summed,
 // each in order of position, and written once: no clearing pass, no atomics. Mapping of (3):
-// row_groups.cuh, in packs of 16 bytes of the wider of the two dtypes where rows allow. Shared
-// bytes: 8,192 in the first sort. Bound: memory in (3), latency of log2(picks / 1,024) launches in
-// (1). Bytes moved: each row of dy and of dx once, the minimum; 16 a pick and pass for the sort.
+// row_groups.cuh, in packs of 16 bytes of the wider of the two dtypes where rows allow.
+// embedding_grad_rows has in place of (2): blocks of 256 threads count how many of 256 keys are the
+// first of their row; then each block adds the counts before its own, numbers its firsts by a scan
+// in shared memory, and writes where the keys of each such row start, and its id.
+// Shared bytes: 8,192 in the first sort, 1,024 in the scan. Bound: memory in (3), latency of
+// log2(picks / 1,024) launches in (1). Bytes moved: each row of dy and of dx once, the minimum; 16 a
+// pick and pass for the sort.
 #include "halftone/kernels/cuda/device/pack.cuh"
+#include "halftone/kernels/cuda/device/reduce.cuh"
 #include "halftone/kernels/cuda/device/row_groups.cuh"
 #include "halftone/kernels/cuda/ops/scatter.h"
 
@@ -98,6 +103,56 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Whether sorted key i is the first of its row.
+__device__ bool IsFirst(const uint64_t* keys, int64_t i, int position_bits, int64_t rows) {
+  const uint64_t row = keys[i] >> position_bits;
+  return row < static_cast<uint64_t>(rows) && (i == 0 || keys[i - 1] >> position_bits != row);
+}
+
+// counts[b]: how many of the keys of block b are the first of their row.
+__global__ void __launch_bounds__(kThreads)
+    CountFirstsKernel(const uint64_t* keys, int64_t count, int position_bits, int64_t rows,
+                      int64_t* counts) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int first = i < count && IsFirst(keys, i, position_bits, rows) ? 1 : 0;
+  const int sum = BlockReduce(first, Add(), 0);
+  if (threadIdx.x == 0) counts[blockIdx.x] = sum;
+}
+
+// Of the k-th row that has keys: ids[k] and starts[k], the first of its keys. Behind the last such
+// row ids are -1 and starts where keys of rows end. `blocks`: of the counts.
+__global__ void __launch_bounds__(kThreads)
+    NamedRowsKernel(const uint64_t* keys, int64_t count, int position_bits, int64_t rows,
+                    const int64_t* counts, int64_t blocks, int64_t* starts, int64_t* ids) {
+  HT_SHARED(int, scan, [kThreads]);
+  int64_t before = 0, all = 0;
+  for (int64_t b = threadIdx.x; b < blocks; b += kThreads) {
+    all += counts[b];
+    if (b < blockIdx.x) before += counts[b];
+  }
+  before = BlockReduce(before, Add(), int64_t{0});
+  all = BlockReduce(all, Add(), int64_t{0});
+  const int t = static_cast<int>(threadIdx.x);
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + t;
+  const bool first = i < count && IsFirst(keys, i, position_bits, rows);
+  scan[t] = first ? 1 : 0;
+  __syncthreads();
+  for (int distance = 1; distance < kThreads; distance *= 2) {
+    const int sum = scan[t] + (t >= distance ? scan[t - distance] : 0);
+    __syncthreads();
+    scan[t] = sum;
+    __syncthreads();
+  }
+  if (first) {
+    const int64_t k = before + scan[t] - 1;
+    starts[k] = i;
+    ids[k] = static_cast<int64_t>(keys[i] >> position_bits);
+  }
+  if (i < all || i > count) return;
+  starts[i] = RankOf(keys, 0, count, static_cast<uint64_t>(rows) << position_bits);
+  if (i < count) ids[i] = -1;
+}
+
 template <typename X, typename Y, int kPack>
 __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     SumRowsKernel(ScatterShape s, int position_bits, int lanes, const X* dy, const uint64_t* keys,
@@ -142,41 +197,9 @@ cudaError_t LaunchSums(const ScatterShape& s, int position_bits, const void* dy,
                       static_cast<const X*>(dy), keys, starts, static_cast<Y*>(dx));
 }
 
-}  // namespace
-
-bool CanScatter(const ScatterShape& s) {
-  // A grid has 2^31 - 1 blocks at most.
-  constexpr int64_t kMax = int64_t{INT32_MAX} * kThreads;
-  return BitsFor(s.rows) + BitsFor(s.picks) <= 63 && s.rows < kMax && s.picks <= kMax;
-}
-
-size_t ScatterWorkspace(const ScatterShape& s) {
-  return static_cast<size_t>(2 * s.picks + s.rows + 1) * sizeof(int64_t);
-}
-
-cudaError_t LaunchScatter(const ScatterShape& s, DType dy_dtype, DType dx_dtype, const void* dy,
-                          const void* indices, void* workspace, void* dx, cudaStream_t stream) {
-  if (s.outer * s.rows * s.inner == 0) return cudaSuccess;
-  auto* keys = static_cast<uint64_t*>(workspace);
-  uint64_t* merged = keys + s.picks;
-  auto* const starts = reinterpret_cast<int64_t*>(merged + s.picks);
+cudaError_t LaunchSums(const ScatterShape& s, DType dy_dtype, DType dx_dtype, const void* dy,
+                       const uint64_t* keys, const int64_t* starts, void* dx, cudaStream_t stream) {
   const int position_bits = BitsFor(s.picks);
-  cudaError_t error = cudaSuccess;
-  if (s.picks > 0) {
-    error = LaunchKernel(SortTilesKernel, static_cast<unsigned>((s.picks + kTile - 1) / kTile),
-                         kTileThreads, 0, stream, s, position_bits, indices, keys);
-  }
-  for (int64_t run = kTile; run < s.picks && error == cudaSuccess; run *= 2) {
-    error = LaunchKernel(MergeRunsKernel, Blocks(s.picks), kThreads, 0, stream, keys, s.picks, run,
-                         merged);
-    uint64_t* const free = keys;
-    keys = merged;
-    merged = free;
-  }
-  if (error != cudaSuccess) return error;
-  error = LaunchKernel(RowStartsKernel, Blocks(s.rows + 1), kThreads, 0, stream, keys, s.picks,
-                       position_bits, s.rows, starts);
-  if (error != cudaSuccess) return error;
   const bool wide = dx_dtype == DType::kF32;
   switch (dy_dtype) {
     case DType::kF64:
@@ -191,6 +214,80 @@ cudaError_t LaunchScatter(const ScatterShape& s, DType dy_dtype, DType dx_dtype,
     default:
       return LaunchSums<float, float>(s, position_bits, dy, keys, starts, dx, stream);
   }
+}
+
+// Sorts the keys of the picks in two arrays one behind the other. `sorted`: the one of them that has
+// the result.
+cudaError_t SortPicks(const ScatterShape& s, const void* indices, uint64_t* keys,
+                      const uint64_t** sorted, cudaStream_t stream) {
+  uint64_t* merged = keys + s.picks;
+  cudaError_t error = cudaSuccess;
+  if (s.picks > 0) {
+    error = LaunchKernel(SortTilesKernel, static_cast<unsigned>((s.picks + kTile - 1) / kTile),
+                         kTileThreads, 0, stream, s, BitsFor(s.picks), indices, keys);
+  }
+  for (int64_t run = kTile; run < s.picks && error == cudaSuccess; run *= 2) {
+    error = LaunchKernel(MergeRunsKernel, Blocks(s.picks), kThreads, 0, stream, keys, s.picks, run,
+                         merged);
+    uint64_t* const free = keys;
+    keys = merged;
+    merged = free;
+  }
+  *sorted = keys;
+  return error;
+}
+
+}  // namespace
+
+bool CanScatter(const ScatterShape& s) {
+  // A grid has 2^31 - 1 blocks at most.
+  constexpr int64_t kMax = int64_t{INT32_MAX} * kThreads;
+  return BitsFor(s.rows) + BitsFor(s.picks) <= 63 && s.rows < kMax && s.picks < kMax;
+}
+
+size_t ScatterWorkspace(const ScatterShape& s) {
+  return static_cast<size_t>(2 * s.picks + s.rows + 1) * sizeof(int64_t);
+}
+
+cudaError_t LaunchScatter(const ScatterShape& s, DType dy_dtype, DType dx_dtype, const void* dy,
+                          const void* indices, void* workspace, void* dx, cudaStream_t stream) {
+  if (s.outer * s.rows * s.inner == 0) return cudaSuccess;
+  auto* const keys = static_cast<uint64_t*>(workspace);
+  auto* const starts = reinterpret_cast<int64_t*>(keys + 2 * s.picks);
+  const uint64_t* sorted = nullptr;
+  cudaError_t error = SortPicks(s, indices, keys, &sorted, stream);
+  if (error != cudaSuccess) return error;
+  error = LaunchKernel(RowStartsKernel, Blocks(s.rows + 1), kThreads, 0, stream, sorted, s.picks,
+                       BitsFor(s.picks), s.rows, starts);
+  if (error != cudaSuccess) return error;
+  return LaunchSums(s, dy_dtype, dx_dtype, dy, sorted, starts, dx, stream);
+}
+
+size_t ScatterRowsWorkspace(const ScatterShape& s) {
+  return static_cast<size_t>(3 * s.picks + 1 + Blocks(s.picks)) * sizeof(int64_t);
+}
+
+cudaError_t LaunchScatterRows(const ScatterShape& s, DType dy_dtype, DType drows_dtype,
+                              const void* dy, const void* indices, void* workspace, void* drows,
+                              int64_t* ids, cudaStream_t stream) {
+  if (s.picks == 0) return cudaSuccess;
+  auto* const keys = static_cast<uint64_t*>(workspace);
+  auto* const starts = reinterpret_cast<int64_t*>(keys + 2 * s.picks);
+  int64_t* const counts = starts + s.picks + 1;
+  const int position_bits = BitsFor(s.picks);
+  const unsigned blocks = Blocks(s.picks);
+  const uint64_t* sorted = nullptr;
+  cudaError_t error = SortPicks(s, indices, keys, &sorted, stream);
+  if (error != cudaSuccess) return error;
+  error = LaunchKernel(CountFirstsKernel, blocks, kThreads, 0, stream, sorted, s.picks,
+                       position_bits, s.rows, counts);
+  if (error != cudaSuccess) return error;
+  error = LaunchKernel(NamedRowsKernel, Blocks(s.picks + 1), kThreads, 0, stream, sorted, s.picks,
+                       position_bits, s.rows, counts, static_cast<int64_t>(blocks), starts, ids);
+  if (error != cudaSuccess || s.inner == 0) return error;
+  ScatterShape named = s;
+  named.rows = s.picks;
+  return LaunchSums(named, dy_dtype, drows_dtype, dy, sorted, starts, drows, stream);
 }
 
 }  // namespace halftone::cuda

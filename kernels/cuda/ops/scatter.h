@@ -1,4 +1,5 @@
-// gather_grad and embedding_grad on the device: rows added where run-time indices say.
+// gather_grad, embedding_grad and embedding_grad_rows on the device: rows added where run-time
+// indices say.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,5 +26,12 @@ size_t ScatterWorkspace(const ScatterShape& shape);
 // dx has dy's dtype or, for 16-bit dy, f32. Sums in f32 (f64 for f64).
 cudaError_t LaunchScatter(const ScatterShape& shape, DType dy_dtype, DType dx_dtype, const void* dy,
                           const void* indices, void* workspace, void* dx, cudaStream_t stream);
+
+// The rows of dx [rows, inner] that an index names, in ascending order: drows [picks, inner] and
+// their ids [picks], 0 and -1 behind the last. Requires: outer is 1.
+size_t ScatterRowsWorkspace(const ScatterShape& shape);
+cudaError_t LaunchScatterRows(const ScatterShape& shape, DType dy_dtype, DType drows_dtype,
+                              const void* dy, const void* indices, void* workspace, void* drows,
+                              int64_t* ids, cudaStream_t stream);
 
 }  // namespace halftone::cuda

@@ -1,5 +1,7 @@
-// gather gather_grad embedding embedding_grad. After a fault the results mean nothing; no index out
+// gather gather_grad embedding embedding_grad embedding_grad_rows. After a fault the results mean nothing; no index out
 // of range is used.
+
+#include <algorithm>
 
 #include "halftone/kernels/reference/support/reference_kernel.h"
 
@@ -55,6 +57,32 @@ RefRun AddRows(RefNode& node, const Rows& v, int64_t ignored) {
   };
 }
 
+// The workspace: the ids, ascending and each once, then the sums of their rows.
+RefRun MakeEmbeddingGradRows(RefNode& node) {
+  const int64_t rows = node.attrs.GetInt("rows"), ignored = node.attrs.GetInt("padding_idx");
+  const int64_t picks = node.out(0)[0], width = node.out(0)[1];
+  node.workspace_bytes = static_cast<size_t>(picks * (1 + width)) * sizeof(double);
+  return [=](const RefCall& call) {
+    int64_t* const ids = call.workspace<int64_t>();
+    int64_t* end = ids;
+    for (int64_t p = 0; p < picks; ++p) {
+      if (!call.CheckIndex(p, rows)) return;
+      if (call.LoadInt(1, p) != ignored) *end++ = call.LoadInt(1, p);
+    }
+    std::sort(ids, end);
+    end = std::unique(ids, end);
+    double* const sums = call.workspace<double>() + picks;
+    std::fill_n(sums, picks * width, 0.0);
+    for (int64_t p = 0; p < picks; ++p) {
+      if (call.LoadInt(1, p) == ignored) continue;
+      double* const sum = sums + (std::lower_bound(ids, end, call.LoadInt(1, p)) - ids) * width;
+      for (int64_t i = 0; i < width; ++i) sum[i] += call.Load(0, p * width + i);
+    }
+    for (int64_t i = 0; i < picks * width; ++i) call.Store(0, i, sums[i]);
+    for (int64_t k = 0; k < picks; ++k) call.StoreInt(1, k, k < end - ids ? ids[k] : -1);
+  };
+}
+
 RefRun MakeGather(RefNode& node) {
   const int axis = ops::CheckedAxis(node.attrs.GetInt("axis"), node.in(0).rank());
   return PickRows(RowsOf(node.in(0), axis, node.in(1)));
@@ -75,6 +103,7 @@ void Register_reference_index(KernelRegistry& r) {
   AddReference(r, "embedding_grad", ir::kFloats, [](RefNode& node) {
     return AddRows(node, RowsOf(node.out(0), 0, node.in(1)), node.attrs.GetInt("padding_idx"));
   });
+  AddReference(r, "embedding_grad_rows", ir::kFloats, MakeEmbeddingGradRows);
 }
 
 }  // namespace halftone::kernels

@@ -89,6 +89,10 @@ class RefCall {
   }
   // The bits of an element of an input, to an output of the same dtype.
   void Copy(int input, int64_t from, int output, int64_t to) const;
+  // Whether an output lies where an input does, so that what is not stored stays.
+  bool IsInPlace(int input, int output) const {
+    return args_.inputs[input] == args_.outputs[output];
+  }
   // Is element i of input 1, the indices, in [0, bound)? If not, raises the fault (the first of a
   // run is kept).
   bool CheckIndex(int64_t i, int64_t bound) const;
