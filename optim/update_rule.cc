@@ -11,6 +11,11 @@ template <typename Update>
 UpdateRule RuleOf(const Update& update) {
   UpdateRule rule;
   rule.op = ops::kUpdateInfo<Update>.op;
+  if constexpr (ops::kIsRowWise<Update>) {
+    const ops::RowWiseInfo rows = RowWiseOf(update);
+    if (rows.holds) rule.rows_op = ops::RowUpdateOp<Update>();
+    rule.only_rows = rows.only;
+  }
   ops::HypersOf<Update>::ForEach(update, [&rule](const ops::HyperInfo& info, const auto& value) {
     rule.attrs.Set(info.name, value);
   });
@@ -21,13 +26,12 @@ UpdateRule RuleOf(const Update& update) {
 }
 
 // "sgd, adam or adamw"
-std::string KnownRules() {
-  const std::vector<std::string> rules = ops::OptimizerRules();
-  std::string known;
-  for (size_t i = 0; i < rules.size(); ++i) {
-    known += Concat(i == 0 ? "" : i + 1 == rules.size() ? " or " : ", ", rules[i]);
+std::string OneOf(const std::vector<std::string>& choices) {
+  std::string text;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    text += Concat(i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ", choices[i]);
   }
-  return known;
+  return text;
 }
 
 }  // namespace
@@ -40,7 +44,16 @@ absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker) {
   });
   if (rule.has_value()) return *std::move(rule);
   return InvalidArgument("optimizer \"", marker.GetString("name"), "\": rule \"", name,
-                         "\" is unknown; expected ", KnownRules());
+                         "\" is unknown; expected ", OneOf(ops::OptimizerRules()));
+}
+
+std::string RowWiseRules() {
+  std::vector<std::string> rules;
+  ops::ForEachUpdate([&rules](const auto& update) {
+    const ops::RowWiseInfo rows = RowWiseOf(update);
+    if (*rows.expected != '\0') rules.emplace_back(rows.expected);
+  });
+  return OneOf(rules);
 }
 
 std::string LearningRateVariable(const std::string& optimizer, size_t group) {

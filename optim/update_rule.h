@@ -20,11 +20,16 @@ struct UpdateRule {
   std::string op;                // "sgd_update"
   std::vector<StateSlot> slots;  // in input order
   ir::Attributes attrs;          // of the update op
+  std::string rows_op;           // "sgd_update_rows"; empty: it changes rows without gradient too
+  bool only_rows = false;        // takes no dense gradient
 };
 
 // The rule of an `optimizer` marker. Errors: InvalidArgument for an unknown rule, listing the known
 // ones.
 absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker);
+
+// The rules that have a rows_op, and when, in words: "sgd without momentum, ... or ...".
+std::string RowWiseRules();
 
 // Names of the variables that hold an optimizer's state. The first group's learning rate is
 // "optimizer0.lr", as that of an optimizer without groups; others are "optimizer0.group1.lr", ...

@@ -150,7 +150,7 @@ Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const Embedd
 
 Value Embedding::forward(const Value& x) {
   const Loc loc = internal::CallSite();
-  return embedding(x, Value(weight, loc), options_.padding_idx.value_or(-1), loc);
+  return embedding(x, Value(weight, loc), options_.padding_idx.value_or(-1), options_.sparse, loc);
 }
 
 std::string Embedding::description() const {

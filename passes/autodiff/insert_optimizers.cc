@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "halftone/optim/ema.h"
@@ -11,6 +12,7 @@
 #include "halftone/passes/amp/scaling.h"
 #include "halftone/passes/autodiff/mixed_scales.h"
 #include "halftone/passes/autodiff/reverse_sweep.h"
+#include "halftone/passes/autodiff/row_gradients.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
@@ -84,6 +86,21 @@ class Lowering {
   ir::Value finite() const { return finite_.value(); }
   Expr norm() const { return norm_; }
 
+  // Takes rows where gradients need not be whole. Of all optimizers before any update, since
+  // making rows may fault: parameters are written in place behind the last fault.
+  absl::Status TakeRows(PassContext& context) {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      HT_ASSIGN_OR_RETURN(const optim::UpdateRule rule, optim::RuleOfMarker(groups_[g]->attrs()));
+      for (int i = 0; i < groups_[g]->num_inputs(); ++i) {
+        const GradientOwner owner{name(), attrs().GetString("rule"), ParameterOf(g, i)};
+        HT_ASSIGN_OR_RETURN(const std::optional<RowGradient> rows,
+                            FindRows(b_, groups_[g]->input(i), rule, owner, context));
+        if (rows.has_value()) rows_[{g, i}] = *rows;
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Inverse scale, norm, finite flag and clip coefficient.
   absl::Status AddStatistics() {
     const double clip_norm = attrs().GetFloat("clip_norm");
@@ -131,7 +148,7 @@ class Lowering {
       b_.NameNext(Named("step"));
       Expr step = b_.Op("add", {steps, one});
       for (const auto& [group, input] : UpdateOrder()) {
-        HT_RETURN_IF_ERROR(AddUpdate(updates[group], *groups_[group], input, step, writers));
+        HT_RETURN_IF_ERROR(AddUpdate(updates[group], group, input, step, writers));
         ++context.stats["updates"];
       }
       if (attrs().GetBool("ema")) HT_RETURN_IF_ERROR(AddAverages(context));
@@ -169,19 +186,29 @@ class Lowering {
     });
   }
 
+  const std::string& ParameterOf(size_t group, int input) const {
+    const ir::Attributes& attrs = groups_[group]->attrs();
+    return attrs.Get<std::vector<std::string>>("grad_params")[static_cast<size_t>(input)];
+  }
+
+  // What the statistics see of a gradient: rows have all that is not 0.
+  Expr GradientOf(size_t group, int input) {
+    const auto rows = rows_.find({group, input});
+    return rows != rows_.end() ? rows->second.rows : b_.Wrap(groups_[group]->input(input));
+  }
+
   // One gradient for every parameter, so that grad_stats' index counts in `params`, group after
   // group; a parameter without gradient gets an empty one.
   std::vector<Expr> StatisticsInputs() {
     std::vector<Expr> inputs = {inverse_scale_};
-    for (const ir::Node* group : groups_) {
-      std::map<std::string, ir::Value> gradients;
-      const auto& with_gradient = group->attrs().Get<std::vector<std::string>>("grad_params");
-      for (size_t i = 0; i < with_gradient.size(); ++i) {
-        gradients[with_gradient[i]] = group->input(static_cast<int>(i));
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      std::map<std::string, Expr> gradients;
+      for (int i = 0; i < groups_[g]->num_inputs(); ++i) {
+        gradients[ParameterOf(g, i)] = GradientOf(g, i);
       }
-      for (const std::string& param : group->attrs().Get<std::vector<std::string>>("params")) {
+      for (const std::string& param : groups_[g]->attrs().Get<std::vector<std::string>>("params")) {
         auto it = gradients.find(param);
-        inputs.push_back(it != gradients.end() ? b_.Wrap(it->second)
+        inputs.push_back(it != gradients.end() ? it->second
                                                : b_.Constant(Tensor::Zeros(DType::kF32, Shape{0})));
       }
     }
@@ -220,12 +247,11 @@ class Lowering {
     return order;
   }
 
-  absl::Status AddUpdate(const GroupUpdate& update, const ir::Node& group, int input, Expr step,
+  absl::Status AddUpdate(const GroupUpdate& update, size_t group, int input, Expr step,
                          Writers& writers) {
     const std::string& optimizer = name();
-    const std::string param =
-        group.attrs().Get<std::vector<std::string>>("grad_params")[static_cast<size_t>(input)];
-    const ir::Variable* found = group.graph().FindVariable(param);
+    const std::string param = ParameterOf(group, input);
+    const ir::Variable* found = groups_[group]->graph().FindVariable(param);
     if (found == nullptr) {
       return InvalidArgument(optimizer, ": parameter \"", param,
                              "\" is not a variable of the graph");
@@ -237,19 +263,22 @@ class Lowering {
     }
     const ir::Variable parameter = *found;  // declaring state moves the table
     std::vector<Expr> inputs = {b_.Var(parameter),
-                                b_.Cast(b_.Wrap(group.input(input)), parameter.type.dtype),
+                                b_.Cast(GradientOf(group, input), parameter.type.dtype),
                                 update.lr,
                                 inverse_scale_,
                                 clip_,
                                 apply_,
                                 step};
+    const auto rows = rows_.find({group, input});
+    if (rows != rows_.end()) inputs.push_back(rows->second.ids);
     std::vector<std::string> committed = {param};
     for (const optim::StateSlot& slot : update.rule.slots) {
       committed.push_back(optim::SlotVariable(optimizer, param, slot.name));
       inputs.push_back(b_.Var(StateVariable(committed.back(), parameter.type, slot.initial)));
     }
     b_.NameNext(param + "_next");
-    std::vector<Expr> outputs = b_.Make(update.rule.op, inputs, update.rule.attrs);
+    const std::string& op = rows != rows_.end() ? update.rule.rows_op : update.rule.op;
+    std::vector<Expr> outputs = b_.Make(op, inputs, update.rule.attrs);
     HT_RETURN_IF_ERROR(b_.status());
     for (size_t k = 0; k < committed.size(); ++k) b_.Commit(committed[k], outputs[k]);
     updated_.emplace(param, outputs[0]);
@@ -292,7 +321,8 @@ class Lowering {
   ir::Node* scaler_;  // null: no loss scaling
   ir::Builder b_;
   Expr inverse_scale_, norm_, finite_, clip_, apply_;
-  std::map<std::string, Expr> updated_;  // parameters and their new values
+  std::map<std::pair<size_t, int>, RowGradient> rows_;  // by group and input, where not dense
+  std::map<std::string, Expr> updated_;                 // parameters and their new values
 };
 
 using Lowerings = std::deque<Lowering>;  // values point to their builder, which must not move
@@ -311,6 +341,7 @@ class InsertOptimizers : public Pass {
       writers[commit->attrs().GetString("variable")] = "a commit";
     }
     std::vector<ir::Value> flags, buffer_flags;
+    for (Lowering& lowering : lowerings) HT_RETURN_IF_ERROR(lowering.TakeRows(context));
     for (Lowering& lowering : lowerings) {
       HT_RETURN_IF_ERROR(lowering.AddStatistics());
       if (lowering.checked()) flags.push_back(lowering.finite());

@@ -17,6 +17,12 @@
 // that are checked. With clip_norm_of_all the coefficient is made of one norm over all optimizers
 // that say so and do not skip the step.
 //
+// Where the gradient of a table is that of embeddings with sparse = true alone, grad_stats and the
+// update get its rows (row_gradients.h):
+//
+//          %rows, %ids = embedding_grad_rows(%dy, %i) {rows=1000}
+//          %w_next = sgd_update_rows(%w, %rows, %lr, %inv, %clip, %finite, %step, %ids)
+//
 // requires:   autodiff and scale-losses ran. Gradients of several scalers are first made true ones
 //             (mixed_scales.h).
 // guarantees: no `optimizer` marker is left; scaler markers have got the finite flag of each of
@@ -28,10 +34,12 @@
 // With ema, behind the updates: %step = add(%ema_steps, 1), a weight made of it, and for each
 // parameter commit "optimizer0.w.ema" = moving_average_update(%ema, %w_next, %weight, ...).
 //
-// stats:      optimizers, updates, averages, guarded_buffers
+// stats:      optimizers, updates, row_gradients, averages, guarded_buffers
+// notes:      a table that is dense although an embedding of it is sparse.
 // errors:     InvalidArgument: an unknown parameter, one that has a commit already or two
 //             optimizers; a bad schedule; an unknown rule; a name declared twice; groups that
-//             disagree in what holds for the optimizer; two values of clip_norm_of_all.
+//             disagree in what holds for the optimizer; two values of clip_norm_of_all; a sparse
+//             gradient under a rule that changes every row, a dense one under sparse_adam.
 #pragma once
 
 #include <memory>

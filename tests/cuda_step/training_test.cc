@@ -126,6 +126,68 @@ INSTANTIATE_TEST_SUITE_P(
                       Setting{.name = "adam_bf16", .rule = Rule::kAdam, .low = DType::kBF16}),
     [](const auto& info) { return info.param.name; });
 
+// Two sparse tables, one of them used twice, and a layer.
+class Tables : public Graph {
+ public:
+  Tables(bool adam, std::optional<DType> low)
+      : words_(300, 12, {.padding_idx = 3, .sparse = true}),
+        users_(40, 12, {.sparse = true}),
+        head_(12, 5) {
+    add_module("words", words_);
+    add_module("users", users_);
+    add_module("head", head_);
+    const optim::ParameterList tables = {words_.weight, users_.weight};
+    if (adam) {
+      add_optimizer(optim::SparseAdam(tables, {.lr = 0.05, .clip_norm = 1}));
+    } else {
+      add_optimizer(optim::Adagrad(tables, {.lr = 0.2}));
+    }
+    add_optimizer(optim::SGD(head_.parameters(), {.lr = 0.1}));
+    if (low) config.enable_amp(true, {.dtype = low});
+    if (low == DType::kF16) {
+      set_grad_scaler(amp::GradScaler({.init_scale = 1024, .growth_interval = 4}));
+    }
+  }
+  Values build(const Values& in) override {
+    const Value x = sum(words_(in[0]), {1}) + sum(words_(in[1]), {1}) + users_(in[2]);
+    const Value loss = cross_entropy(head_(x), in[3]);
+    loss.backward();
+    return {loss};
+  }
+  static std::vector<Tensor> Batch(int step) {
+    Tensor words = Tensor::Empty(DType::kI64, {24, 7}), more = Tensor::Empty(DType::kI32, {24, 2});
+    Tensor users = Tensor::Empty(DType::kI64, {24}), y = Tensor::Empty(DType::kI64, {24});
+    for (int64_t i = 0; i < 24; ++i) {
+      for (int64_t j = 0; j < 7; ++j) words.set(i * 7 + j, (i * 31 + j * j * (step % 4 + 1)) % 300);
+      for (int64_t j = 0; j < 2; ++j) more.set(i * 2 + j, (i + j) % 9);
+      users.set(i, i * 5 % 17);
+      y.set(i, i % 5);
+    }
+    return {words, more, users, y};
+  }
+
+ private:
+  Embedding words_, users_;
+  Linear head_;
+};
+
+TEST(CudaStep, SparseTablesFollowTheCpu) {
+  for (const std::optional<DType> low : {std::optional<DType>(), std::optional(DType::kF16)}) {
+    for (const bool adam : {false, true}) {
+      Tables on_cpu(adam, low), on_cuda(adam, low);
+      const Trajectory want = Train(on_cpu, Device::Cpu(), 10, Tables::Batch);
+      const Trajectory got = Train(on_cuda, Device::Cuda(0), 10, Tables::Batch);
+      EXPECT_TRUE(Follows(got.losses, want.losses, low ? 2e-3 : 1e-4));
+      EXPECT_LT(got.losses.back(), got.losses.front());
+      if (!low) {
+        EXPECT_TRUE(SameState(got.state, want.state, 1e-3));
+      }
+      const std::string update = Concat("cuda:native:", adam ? "adam" : "adagrad", "_update_rows");
+      EXPECT_NE(on_cuda.kernel_log().find(update), std::string::npos) << on_cuda.kernel_log();
+    }
+  }
+}
+
 TEST(CudaStep, OptimizerUpdatesAreOneKernelAndWriteTheLowCopies) {
   Mlp graph({.rule = Rule::kAdam, .low = DType::kF16});
   Train(graph, Device::Cuda(0), 3, [](int step) { return Batch(step); });
