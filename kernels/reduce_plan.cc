@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "halftone/core/check.h"
-#include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::kernels {
 namespace {
@@ -68,12 +68,12 @@ bool ReducePlan::WritesInOrder(const ir::ValueType& x, const std::vector<bool>& 
 std::vector<bool> ReducedAxesOf(const ir::Node& node) {
   const Shape& x = node.input_type(0).shape;
   ops::Axes axes;
-  if (node.op().name == "conv2d_grad_bias") {
-    axes = {0, 2, 3};
-  } else if (node.op().name == "sum_to_shape") {
+  if (node.op().name == "sum_to_shape") {
     axes = ops::BroadcastAxes(node.output_type().shape, x);
-  } else {
+  } else if (node.attrs().Has("axes")) {
     axes = ops::CheckedAxes(node.attrs().GetInts("axes"), x.rank());
+  } else {  // the gradient of a convolution's bias
+    axes = ops::CheckedAxes(ops::AxesBut(x.rank(), 1), x.rank());
   }
   std::vector<bool> is_reduced(x.rank(), false);
   for (int axis : axes) is_reduced[axis] = true;

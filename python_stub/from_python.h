@@ -17,6 +17,8 @@ namespace halftone::python {
 
 // Height and width: an int, or a pair. Errors: TypeError.
 nn::Size2d ToSize2d(py::handle object, const char* what);
+// Depth, height and width: an int, or three. Errors: TypeError.
+nn::Size3d ToSize3d(py::handle object, const char* what);
 
 // What an argument is for: part of messages.
 struct ArgumentName {
@@ -56,6 +58,18 @@ struct Python<nn::Size2d> {
   static py::object To(const nn::Size2d& size) {
     if (size.h == size.w) return py::int_(size.h);
     return py::make_tuple(size.h, size.w);
+  }
+};
+
+template <>
+struct Python<nn::Size3d> {
+  using In = py::object;
+  static nn::Size3d From(const py::object& in, ArgumentName name) {
+    return ToSize3d(in, name.parameter);
+  }
+  static py::object To(const nn::Size3d& size) {
+    if (size.d == size.h && size.h == size.w) return py::int_(size.h);
+    return py::make_tuple(size.d, size.h, size.w);
   }
 };
 

@@ -26,10 +26,18 @@ namespace halftone::nn {
 #include "halftone/graph/nn/functions.def"
 
 // Without a bias.
-inline Value conv2d(const Value& x, const Value& weight, const Conv2dOptions& options,
-                    Loc loc = Loc::current()) {
-  return conv2d(x, weight, std::nullopt, options, loc);
-}
+#define HT_WITHOUT_BIAS(function, Options)                                           \
+  inline Value function(const Value& x, const Value& weight, const Options& options, \
+                        Loc loc = Loc::current()) {                                  \
+    return function(x, weight, std::nullopt, options, loc);                          \
+  }
+HT_WITHOUT_BIAS(conv1d, Conv1dOptions)
+HT_WITHOUT_BIAS(conv2d, Conv2dOptions)
+HT_WITHOUT_BIAS(conv3d, Conv3dOptions)
+HT_WITHOUT_BIAS(conv_transpose1d, ConvTranspose1dOptions)
+HT_WITHOUT_BIAS(conv_transpose2d, ConvTranspose2dOptions)
+HT_WITHOUT_BIAS(conv_transpose3d, ConvTranspose3dOptions)
+#undef HT_WITHOUT_BIAS
 
 // Without a mask.
 inline Value scaled_dot_product_attention(const Value& query, const Value& key, const Value& value,

@@ -107,7 +107,8 @@ void GraphNotes::AddNothingLow(const CompiledStep& step, DType low) {
   std::string first;
   for (const passes::AmpReportRow& row : report.rows) {
     // What mixed precision is for, if there is any; else what comes first.
-    if (first.empty() || row.op == "linear" || row.op == "matmul" || row.op == "conv2d") {
+    if (first.empty() || row.op == "linear" || row.op == "matmul" || row.op == "conv2d" ||
+        row.op == "conv3d") {
       first = Concat("; ", row.node, ": ", row.why);
     }
   }

@@ -22,6 +22,9 @@ struct NamedInt {
 // Every value at least 1. Error: InvalidArgument "Linear: in_features is -3; expected at least 1".
 absl::Status CheckPositive(const char* module, std::initializer_list<NamedInt> values);
 
+// PyTorch's kaiming_uniform with a = sqrt(5), whose gain cancels: uniform in +-1/sqrt(fan_in).
+ir::Initializer UniformOfFanIn(int64_t fan_in);
+
 // What an optimizer takes: each once, since tied parameters have two names and are one.
 std::vector<std::shared_ptr<runtime::VariableStorage>> DistinctStorages(
     const std::vector<std::pair<std::string, Parameter>>& named);

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "halftone/graph/nn/activations.h"
-#include "halftone/graph/nn/conv.h"
 #include "halftone/graph/nn/dropout.h"
 #include "halftone/graph/nn/embedding.h"
 #include "halftone/graph/nn/functional.h"
@@ -16,15 +15,14 @@ namespace {
 
 std::string Text(Size2d size) { return Concat("(", size.h, ", ", size.w, ")"); }
 
-// PyTorch's kaiming_uniform with a = sqrt(5), whose gain cancels to this bound.
+}  // namespace
+
+namespace internal {
+
 ir::Initializer UniformOfFanIn(int64_t fan_in) {
   const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
   return {ir::Initializer::Kind::kUniform, -bound, bound};
 }
-
-}  // namespace
-
-namespace internal {
 
 absl::Status CheckPositive(const char* module, std::initializer_list<NamedInt> values) {
   for (const NamedInt& value : values) {
@@ -46,9 +44,9 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
     Fail(shape.status());
     return;
   }
-  weight = Parameter(*shape, UniformOfFanIn(in_features));
+  weight = Parameter(*shape, internal::UniformOfFanIn(in_features));
   register_parameter("weight", weight);
-  if (options.bias) bias = Parameter(Shape{out_features}, UniformOfFanIn(in_features));
+  if (options.bias) bias = Parameter(Shape{out_features}, internal::UniformOfFanIn(in_features));
   register_parameter("bias", bias);
 }
 
@@ -59,46 +57,6 @@ Value Linear::forward(const Value& x) {
 
 std::string Linear::description() const {
   return Concat("Linear(", in_features_, ", ", out_features_, ")");
-}
-
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel_size,
-               const Conv2dLayerOptions& options)
-    : in_channels_(in_channels),
-      out_channels_(out_channels),
-      kernel_(kernel_size),
-      options_{options.stride, options.padding, options.dilation, options.groups} {
-  Fail(internal::CheckPositive("Conv2d", {{"in_channels", in_channels},
-                                          {"out_channels", out_channels},
-                                          {"kernel height", kernel_.h},
-                                          {"kernel width", kernel_.w},
-                                          {"groups", options.groups}}));
-  if (!status().ok()) return;
-  if (in_channels % options.groups != 0 || out_channels % options.groups != 0) {
-    Fail(InvalidArgument("Conv2d: groups is ", options.groups, "; expected a divisor of ",
-                         in_channels, " and ", out_channels, " channels"));
-    return;
-  }
-  const int64_t group_channels = in_channels / options.groups;
-  const absl::StatusOr<Shape> shape =
-      Shape::Make({out_channels, group_channels, kernel_.h, kernel_.w});
-  if (!shape.ok()) {
-    Fail(shape.status());
-    return;
-  }
-  const ir::Initializer init = UniformOfFanIn(group_channels * kernel_.h * kernel_.w);
-  weight = Parameter(*shape, init);
-  register_parameter("weight", weight);
-  if (options.bias) bias = Parameter(Shape{out_channels}, init);
-  register_parameter("bias", bias);
-}
-
-Value Conv2d::forward(const Value& x) {
-  const Loc loc = internal::CallSite();
-  return conv2d(x, Value(weight, loc), {bias, loc}, options_, loc);
-}
-
-std::string Conv2d::description() const {
-  return Concat("Conv2d(", in_channels_, ", ", out_channels_, ", ", Text(kernel_), ")");
 }
 
 std::string MaxPool2d::description() const { return Concat("MaxPool2d", Text(kernel_)); }

@@ -24,6 +24,16 @@ struct Size2d {
   int64_t w;
 };
 
+// Depth, height and width; one number stands for all.
+struct Size3d {
+  Size3d(int64_t all) : d(all), h(all), w(all) {}  // NOLINT: converts by design
+  Size3d(int64_t depth, int64_t height, int64_t width) : d(depth), h(height), w(width) {}
+  std::vector<int64_t> ints() const { return {d, h, w}; }
+  int64_t d;
+  int64_t h;
+  int64_t w;
+};
+
 // The axes of a reduction: sum(x), sum(x, 0), sum(x, {0, -1}).
 struct AxisList {
   AxisList() = default;                                                // all

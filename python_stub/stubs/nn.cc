@@ -20,6 +20,7 @@ const char* TypeName(Type<std::vector<nn::Value>>) { return "Sequence[_Input]"; 
 const char* TypeName(Type<nn::Located>) { return "_Operand"; }
 const char* TypeName(Type<ValueFunction>) { return "Callable[[Value], Value]"; }
 const char* TypeName(Type<nn::Size2d>) { return "_Size2d"; }
+const char* TypeName(Type<nn::Size3d>) { return "_Size3d"; }
 const char* TypeName(Type<nn::AxisList>) { return "_Axes"; }
 const char* TypeName(Type<nn::SplitSizes>) { return "Union[int, Sequence[int]]"; }
 const char* TypeName(Type<Tensor>) { return "_ArrayOrScalar"; }
@@ -40,6 +41,11 @@ const char* ResultName(Type<nn::Values>) { return "list[Value]"; }
 std::string Default(const nn::OptionalValue& /*none*/) { return "None"; }
 std::string Default(const nn::Size2d& size) {
   return size.h == size.w ? Literal(size.h) : Concat("(", size.h, ", ", size.w, ")");
+}
+std::string Default(const nn::Size3d& size) {
+  return size.d == size.h && size.h == size.w
+             ? Literal(size.h)
+             : Concat("(", size.d, ", ", size.h, ", ", size.w, ")");
 }
 std::string Default(const nn::AxisList& /*all*/) { return "None"; }
 template <typename T>

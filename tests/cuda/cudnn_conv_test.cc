@@ -25,7 +25,8 @@ using cuda::CudnnTensor;
 using kernels::Kernel;
 using ::testing::HasSubstr;
 
-constexpr const char* kOps[] = {"conv2d", "conv2d_grad_input", "conv2d_grad_weight"};
+constexpr const char* kOps[] = {"conv2d", "conv2d_grad_input", "conv2d_grad_weight",
+                                "conv3d", "conv3d_grad_input", "conv3d_grad_weight"};
 
 absl::StatusOr<std::unique_ptr<Kernel>> Named(const ir::Node& node, const std::string& how) {
   CudaCandidates(node.op().name);
@@ -116,7 +117,8 @@ TEST(CudnnConvTest, MixedLayouts) {
 }
 
 TEST(CudnnConvTest, F64) {
-  for (const char* op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "conv2d_grad_bias"}) {
+  for (const char* op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "conv2d_grad_bias",
+                         "conv3d", "conv3d_grad_input", "conv3d_grad_weight", "conv3d_grad_bias"}) {
     for (const OpCase* c : CasesOf(op)) {
       if (!c->gradient) continue;  // the large ones
       const auto graph = BuildCaseGraph(*c, DType::kF64);
@@ -146,6 +148,7 @@ CudnnConv OneImage() {
   conv.w = {CUDNN_DATA_FLOAT, {16, 8, 3, 3}, {72, 1, 24, 8}};
   conv.y = {CUDNN_DATA_FLOAT, {1, 16, 3, 4}, {192, 1, 64, 16}};
   conv.stride = conv.dilation = {1, 1};
+  conv.padding = {0, 0};
   return conv;
 }
 
@@ -240,9 +243,7 @@ void CheckSteps(CudnnConv conv) {
   ASSERT_TRUE(plans.ok()) << Message(plans.status());
   ConvRun run({conv, /*reorder_filter=*/true}, std::move((*plans)[0]), *handle);
 
-  const auto shape_of = [](const CudnnTensor& t) {
-    return Shape({t.dims[0], t.dims[1], t.dims[2], t.dims[3]});
-  };
+  const auto shape_of = [](const CudnnTensor& t) { return Shape(t.dims); };
   const auto whole = [&](const CudnnTensor& t, int64_t salt) {
     std::vector<double> values(shape_of(t).num_elements());
     for (size_t i = 0; i < values.size(); ++i) {

@@ -29,26 +29,28 @@ using ::testing::Not;
 
 const cuda::CudnnTarget kTarget{nullptr, &TestDevice()};
 
-CudnnTensor ChannelsLastTensor(cudnnDataType_t dtype, const Shape& shape) {
+// Of rank 4 channels-last, of rank 5 plain: as graphs lie.
+CudnnTensor OperandOf(cudnnDataType_t dtype, const Shape& shape) {
   CudnnTensor t;
   t.dtype = dtype;
-  const auto strides = ir::StridesOf({DType::kF32, shape, ir::Layout::kChannelsLast});
-  for (int i = 0; i < 4; ++i) {
-    t.dims[i] = shape.dim(i);
-    t.strides[i] = strides[i];
-  }
+  const ir::Layout layout = shape.rank() == 4 ? ir::Layout::kChannelsLast : ir::Layout::kPlain;
+  const auto strides = ir::StridesOf({DType::kF32, shape, layout});
+  t.dims.assign(shape.dims().begin(), shape.dims().end());
+  t.strides.assign(strides.begin(), strides.end());
   return t;
 }
 
 CudnnConv ConvOf(const ops::ConvGeometry& g, ConvProduct product, cudnnDataType_t dtype) {
   CudnnConv conv;
   conv.product = product;
-  conv.x = ChannelsLastTensor(dtype, g.x_shape());
-  conv.w = ChannelsLastTensor(dtype, g.w_shape());
-  conv.y = ChannelsLastTensor(dtype, g.y_shape());
-  conv.stride = {g.h.stride, g.w.stride};
-  conv.padding = {g.h.padding, g.w.padding};
-  conv.dilation = {g.h.dilation, g.w.dilation};
+  conv.x = OperandOf(dtype, g.x_shape());
+  conv.w = OperandOf(dtype, g.w_shape());
+  conv.y = OperandOf(dtype, g.y_shape());
+  for (const ops::WindowAxis* axis : g.axes()) {
+    conv.stride.push_back(axis->stride);
+    conv.padding.push_back(axis->padding);
+    conv.dilation.push_back(axis->dilation);
+  }
   return conv;
 }
 
@@ -221,9 +223,11 @@ TEST(CudnnPlanTest, ChoicesFromElsewhere) {
   EXPECT_FALSE(CudnnChoice::Parse("1" + std::string(5000, ' ')).ok());
 }
 
-// Every channels-last case, in its three products and three types.
+// Every case, in its three products and three types.
 TEST(CudnnPlanTest, EveryConvolutionHasAnEngine) {
-  for (const OpCase* c : CasesOf("conv2d")) {
+  std::vector<const OpCase*> cases = CasesOf("conv2d");
+  for (const OpCase* c : CasesOf("conv3d")) cases.push_back(c);
+  for (const OpCase* c : cases) {
     const ops::ConvGeometry g =
         ops::ConvGeometryOf(c->attrs, c->inputs[0].type.shape, c->inputs[1].type.shape);
     if (g.n == 0) continue;

@@ -1,17 +1,22 @@
 // The emulated cuDNN's engines. Some keep every promise; the others are there to be refused by what
 // their notes say, and give wrong results (cudnn_execute.cc) to whoever runs them all the same.
+#include <algorithm>
+#include <numeric>
+
 #include "halftone/tests/cuda_emulation/cudnn_descriptor.h"
 
 namespace halftone::emulation::cudnn {
 namespace {
 
 bool SameStrides(const Operand& a, bool channels_last) {
-  const auto& d = a.dims;
-  const int64_t c = d[1], h = d[2], w = d[3];
-  const std::vector<int64_t> last = {c * h * w, 1, w * c, c}, plain = {c * h * w, h * w, w, 1};
-  const std::vector<int64_t>& want = channels_last ? last : plain;
-  for (size_t i = 0; i < 4; ++i) {
-    if (d[i] != 1 && a.strides[i] != want[i]) return false;
+  // Axes from the outermost to the innermost.
+  std::vector<size_t> order(a.dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (channels_last) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  int64_t want = 1;
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+    if (a.dims[*axis] != 1 && a.strides[*axis] != want) return false;
+    want *= a.dims[*axis];
   }
   return true;
 }
@@ -21,7 +26,7 @@ bool SameStrides(const Operand& a, bool channels_last) {
 bool Supports(const Convolution& conv, int64_t index) {
   bool plain = true, channels_last = true;
   for (const Operand* o : {&conv.x, &conv.w, &conv.y}) {
-    if (o->dims.size() != 4 || o->elements() == 0) return false;
+    if (o->elements() == 0) return false;
     plain = plain && SameStrides(*o, false);
     channels_last = channels_last && SameStrides(*o, true);
   }

@@ -37,14 +37,28 @@ void Store(void* p, cudnnDataType_t dtype, int64_t i, float value) {
   }
 }
 
+// The extents of spatial axes as depth, height and width; a depth of 1 where there is none.
+struct Window {
+  int64_t d, h, w;
+  int64_t size() const { return d * h * w; }
+};
+Window WindowOf(const std::vector<int64_t>& values, size_t first, int64_t no_depth = 1) {
+  return values.size() - first == 3 ? Window{values[first], values[first + 1], values[first + 2]}
+                                    : Window{no_depth, values[first], values[first + 1]};
+}
+
 // Calls visit(offset) for the elements in the order of the dimensions.
 template <typename Visit>
 void ForEachOffset(const Operand& o, const Visit& visit) {
+  const Window dims = WindowOf(o.dims, 2), strides = WindowOf(o.strides, 2);
   for (int64_t a = 0; a < o.dims[0]; ++a) {
     for (int64_t b = 0; b < o.dims[1]; ++b) {
-      for (int64_t c = 0; c < o.dims[2]; ++c) {
-        for (int64_t d = 0; d < o.dims[3]; ++d) {
-          visit(a * o.strides[0] + b * o.strides[1] + c * o.strides[2] + d * o.strides[3]);
+      for (int64_t i = 0; i < dims.d; ++i) {
+        for (int64_t j = 0; j < dims.h; ++j) {
+          for (int64_t k = 0; k < dims.w; ++k) {
+            visit(a * o.strides[0] + b * o.strides[1] + i * strides.d + j * strides.h +
+                  k * strides.w);
+          }
         }
       }
     }
@@ -73,26 +87,35 @@ std::vector<float> LoadDense(const Operand& o, const void* data, bool tf32) {
 // Calls visit(x, w, y) with the dense positions of every product of the convolution.
 template <typename Visit>
 void ForEachProduct(const Convolution& v, const Visit& visit) {
-  const auto &x = v.x.dims, &w = v.w.dims, &y = v.y.dims;
-  const int64_t o_group = w[0] / (x[1] / w[1]);
-  for (int64_t n = 0; n < y[0]; ++n) {
-    for (int64_t o = 0; o < y[1]; ++o) {
-      for (int64_t i = 0; i < y[2]; ++i) {
-        for (int64_t j = 0; j < y[3]; ++j) {
-          const int64_t to = ((n * y[1] + o) * y[2] + i) * y[3] + j;
-          for (int64_t c = 0; c < w[1]; ++c) {
-            const int64_t channel = o / o_group * w[1] + c;
-            for (int64_t k = 0; k < w[2]; ++k) {
-              const int64_t row = i * v.stride[0] - v.padding[0] + k * v.dilation[0];
-              if (row < 0 || row >= x[2]) continue;
-              for (int64_t l = 0; l < w[3]; ++l) {
-                const int64_t column = j * v.stride[1] - v.padding[1] + l * v.dilation[1];
-                if (column < 0 || column >= x[3]) continue;
-                visit(((n * x[1] + channel) * x[2] + row) * x[3] + column,
-                      ((o * w[1] + c) * w[2] + k) * w[3] + l, to);
-              }
-            }
+  const Window x = WindowOf(v.x.dims, 2), w = WindowOf(v.w.dims, 2), y = WindowOf(v.y.dims, 2);
+  const Window stride = WindowOf(v.stride, 0), dilation = WindowOf(v.dilation, 0);
+  const Window padding = WindowOf(v.padding, 0, 0);
+  const int64_t channels = v.x.dims[1], of_group = v.w.dims[1], filters = v.w.dims[0];
+  const int64_t o_group = filters / (channels / of_group);
+  // Calls visit with the products of output position `to` and channel planes that begin at `from`
+  // and `filter`.
+  const auto position = [&](int64_t from, int64_t filter, int64_t to) {
+    const int64_t z = to / y.w / y.h % y.d, i = to / y.w % y.h, j = to % y.w;
+    for (int64_t a = 0; a < w.d; ++a) {
+      for (int64_t k = 0; k < w.h; ++k) {
+        for (int64_t l = 0; l < w.w; ++l, ++filter) {
+          const int64_t depth = z * stride.d - padding.d + a * dilation.d;
+          const int64_t row = i * stride.h - padding.h + k * dilation.h;
+          const int64_t column = j * stride.w - padding.w + l * dilation.w;
+          if (depth < 0 || depth >= x.d || row < 0 || row >= x.h || column < 0 || column >= x.w) {
+            continue;
           }
+          visit(from + (depth * x.h + row) * x.w + column, filter, to);
+        }
+      }
+    }
+  };
+  for (int64_t n = 0; n < v.y.dims[0]; ++n) {
+    for (int64_t o = 0; o < filters; ++o) {
+      for (int64_t p = 0; p < y.size(); ++p) {
+        for (int64_t c = 0; c < of_group; ++c) {
+          position((n * channels + o / o_group * of_group + c) * x.size(),
+                   (o * of_group + c) * w.size(), (n * filters + o) * y.size() + p);
         }
       }
     }
@@ -131,7 +154,7 @@ void Run(const Convolution& v, const Engine& engine, const Pointers& p) {
     ForEachProduct(v, [&](int64_t i, int64_t k, int64_t o) { sums[k] += x[i] * y[o]; });
   }
   size_t at = 0;
-  const size_t plane = result.dims[2] * result.dims[3], channels = result.dims[1];
+  const size_t plane = WindowOf(result.dims, 2).size(), channels = result.dims[1];
   ForEachOffset(result, [&](int64_t offset) {
     auto value = static_cast<float>(v.alpha * sums[at]);
     if (v.beta != 0) value += static_cast<float>(v.beta) * Load(to, result.dtype, offset);

@@ -43,7 +43,9 @@ cudnnStatus_t FinalizeConvolution(const Descriptor& d) {
       !check(CUDNN_ATTR_CONVOLUTION_DILATIONS, 1)) {
     return Refuse(kBad, "convolution: paddings, strides or dilations out of range or missing");
   }
-  if (axes != 2) return Refuse(kBad, "convolution: only 2 spatial dimensions are emulated");
+  if (axes != 2 && axes != 3) {
+    return Refuse(kBad, "convolution: only 2 or 3 spatial dimensions are emulated");
+  }
   if (d.Value(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_HALF) != CUDNN_DATA_FLOAT) {
     return Refuse(kBad, "convolution: only f32 sums are emulated");
   }
@@ -80,11 +82,13 @@ cudnnStatus_t FinalizeConvOperation(const Descriptor& d, Product product) {
   if (conv == nullptr || conv->type != CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR) {
     return Refuse(kBad, "convolution operation: no convolution descriptor");
   }
+  const size_t axes = conv->Ints(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES).size();
   for (const cudnnBackendAttributeName_t name : {names.x, names.w, names.y}) {
     if (!IsTensor(d.Reference(name)))
       return Refuse(kBad, "convolution operation: a tensor is missing");
-    if (d.Reference(name)->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS).size() != 4) {
-      return Refuse(kBad, "convolution operation: a tensor that is not of rank 4");
+    if (d.Reference(name)->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS).size() != 2 + axes) {
+      return Refuse(
+          kBad, "convolution operation: a tensor that is not of rank " + std::to_string(2 + axes));
     }
   }
   for (const cudnnBackendAttributeName_t name : {names.x, names.w, names.y}) {
@@ -106,7 +110,7 @@ cudnnStatus_t FinalizeConvOperation(const Descriptor& d, Product product) {
   const auto after = conv->Ints(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
   const auto stride = conv->Ints(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
   const auto dilation = conv->Ints(CUDNN_ATTR_CONVOLUTION_DILATIONS);
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < axes; ++i) {
     const int64_t room = x[2 + i] + before[i] + after[i] - (w[2 + i] - 1) * dilation[i] - 1;
     if (room < 0 || room / stride[i] + 1 != y[2 + i]) {
       return Refuse(kBad, "convolution operation: spatial extents do not fit");
@@ -131,7 +135,9 @@ cudnnStatus_t FinalizePointwiseOperation(const Descriptor& d) {
   if (x_dims != y->Ints(CUDNN_ATTR_TENSOR_DIMENSIONS)) {
     return Refuse(kBad, "pointwise operation: x and y of two shapes");
   }
-  if (b_dims != std::vector<int64_t>{1, x_dims[1], 1, 1}) {
+  std::vector<int64_t> one_a_channel(x_dims.size(), 1);
+  one_a_channel[1] = x_dims[1];
+  if (b_dims != one_a_channel) {
     return Refuse(kBad, "pointwise operation: only b of one value a channel is emulated");
   }
   return CUDNN_STATUS_SUCCESS;

@@ -1,5 +1,5 @@
-// conv2d and its gradients: each entry gives a case of conv2d with and without bias, and one of
-// each gradient.
+// conv2d, conv3d and their gradients: each entry gives a case of the convolution with and without
+// bias, and one of each gradient.
 #include "halftone/graph/ops/support/window.h"
 #include "halftone/tests/support/op_cases.h"
 
@@ -11,7 +11,7 @@ using Ints = std::vector<int64_t>;
 struct Conv {
   const char* name;
   Shape x, w;
-  Ints stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
+  Ints stride = {}, padding = {}, dilation = {};  // of every axis; none: 1, 0 and 1
   int64_t groups = 1;
   bool gradient = true;
 };
@@ -39,36 +39,56 @@ std::vector<Conv> Convs() {
       {"odd_channels", {1, 31, 5, 7}, {33, 31, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, false},
       {"wide_one_by_one", {1, 64, 5, 3}, {64, 64, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, false},
       {"blocked", {2, 32, 12, 12}, {48, 32, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, /*gradient=*/false},
+      {"one_element", {1, 1, 1, 1}, {1, 1, 1, 1}},
+      {"stride_over_input", {1, 2, 3, 4}, {2, 2, 2, 1}, {7, 9}, {1, 0}},
+      {"column_in_padding", {1, 2, 4, 3}, {2, 2, 2, 2}, {1, 5}, {1, 1}},
+      {"no_images_3d", {0, 2, 3, 5, 4}, {3, 2, 2, 3, 2}},
+      {"one_element_3d", {1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}},
+      {"3x3x3", {1, 2, 4, 5, 3}, {3, 2, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+      {"one_by_one_3d", {2, 3, 2, 3, 2}, {4, 3, 1, 1, 1}},
+      {"uneven_3d", {2, 2, 6, 5, 7}, {2, 2, 3, 1, 2}, {2, 3, 1}, {2, 0, 1}, {1, 1, 2}},
+      {"stride_over_input_3d", {1, 1, 2, 4, 3}, {2, 1, 1, 2, 2}, {8, 1, 5}, {0, 1, 1}},
+      {"groups2_3d", {1, 4, 3, 4, 3}, {6, 2, 2, 2, 2}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}, 2},
+      {"depthwise_3d", {1, 3, 3, 4, 4}, {3, 1, 2, 3, 3}, {}, {0, 1, 1}, {}, 3},
+      {"blocked_3d", {1, 16, 6, 8, 8}, {32, 16, 3, 3, 3}, {}, {1, 1, 1}, {}, 1, /*gradient=*/false},
+      {"odd_channels_3d", {2, 5, 5, 6, 7}, {17, 5, 3, 2, 3}, {}, {1, 0, 1}, {}, 1, false},
   };
 }
 
 OpCase WithLayout(OpCase c, bool gradient) {
-  c.channels_last = true;
+  c.channels_last = c.inputs[0].type.shape.rank() == 4;
   c.gradient = gradient;
   return c;
 }
 
 void AddConv(const Conv& t, std::vector<OpCase>& cases) {
-  const ir::Attributes attrs = {
-      {"stride", t.stride}, {"padding", t.padding}, {"dilation", t.dilation}, {"groups", t.groups}};
+  const int dims = t.x.rank() - 2;
+  const auto of_axes = [&](const Ints& values, int64_t otherwise) {
+    return values.empty() ? Ints(dims, otherwise) : values;
+  };
+  const ir::Attributes attrs = {{"stride", of_axes(t.stride, 1)},
+                                {"padding", of_axes(t.padding, 0)},
+                                {"dilation", of_axes(t.dilation, 1)},
+                                {"groups", t.groups}};
   const auto with_shape = [&](const Shape& shape) {
     ir::Attributes result = attrs;
     result.Set("shape", Ints(shape.dims().begin(), shape.dims().end()));
     return result;
   };
   const Shape y = ops::ConvGeometryOf(attrs, t.x, t.w).y_shape();
-  const auto add = [&](const char* op, const std::string& suffix, std::vector<OpInput> inputs,
+  const auto add = [&](const char* product, const std::string& suffix, std::vector<OpInput> inputs,
                        const ir::Attributes& a) {
-    cases.push_back(WithLayout(Case(op, t.name + suffix, std::move(inputs), a), t.gradient));
+    cases.push_back(WithLayout(
+        Case(ops::ConvOp(dims, product), t.name + suffix, std::move(inputs), a), t.gradient));
   };
-  add("conv2d", "", {Reals(t.x), Reals(t.w)}, attrs);
-  add("conv2d", "_bias", {Reals(t.x), Reals(t.w), Reals({t.w[0]})}, attrs);
-  add("conv2d", "_f32_bias", {Reals(t.x), Reals(t.w), Pinned(Reals({t.w[0]}))}, attrs);
-  add("conv2d_grad_input", "", {Reals(y), Reals(t.w)}, with_shape(t.x));
-  add("conv2d_grad_weight", "", {Reals(t.x), Reals(y)}, with_shape(t.w));
+  add("", "", {Reals(t.x), Reals(t.w)}, attrs);
+  add("", "_bias", {Reals(t.x), Reals(t.w), Reals({t.w[0]})}, attrs);
+  add("", "_f32_bias", {Reals(t.x), Reals(t.w), Pinned(Reals({t.w[0]}))}, attrs);
+  add("_grad_input", "", {Reals(y), Reals(t.w)}, with_shape(t.x));
+  add("_grad_weight", "", {Reals(t.x), Reals(y)}, with_shape(t.w));
   ir::Attributes wide = with_shape(t.w);
   wide.Set("out", std::string("f32"));
-  add("conv2d_grad_weight", "_out_f32", {Reals(t.x), Reals(y)}, wide);
+  add("_grad_weight", "_out_f32", {Reals(t.x), Reals(y)}, wide);
 }
 
 }  // namespace
@@ -78,12 +98,16 @@ void AddCases_convolution(std::vector<OpCase>& cases) {
   for (const char* out : {"", "f32"}) {
     const std::string suffix = *out == 0 ? "" : "_out_f32";
     const ir::Attributes attrs = {{"out", std::string(out)}};
-    cases.push_back(
-        WithLayout(Case("conv2d_grad_bias", "odd" + suffix, {Reals({3, 5, 4, 7})}, attrs), true));
-    cases.push_back(
-        WithLayout(Case("conv2d_grad_bias", "one" + suffix, {Reals({1, 1, 1, 1})}, attrs), true));
-    cases.push_back(WithLayout(
-        Case("conv2d_grad_bias", "long" + suffix, {Reals({4, 3, 40, 40})}, attrs), false));
+    const auto add = [&](const char* op, const char* name, Shape dy, bool gradient) {
+      cases.push_back(WithLayout(Case(op, name + suffix, {Reals(std::move(dy))}, attrs), gradient));
+    };
+    add("conv2d_grad_bias", "odd", {3, 5, 4, 7}, true);
+    add("conv2d_grad_bias", "one", {1, 1, 1, 1}, true);
+    add("conv2d_grad_bias", "long", {4, 3, 40, 40}, false);
+    add("conv3d_grad_bias", "odd", {3, 5, 2, 4, 3}, true);
+    add("conv3d_grad_bias", "one", {1, 1, 1, 1, 1}, true);
+    add("conv3d_grad_bias", "no_images", {0, 3, 2, 2, 2}, true);
+    add("conv3d_grad_bias", "long", {4, 3, 10, 12, 13}, false);
   }
 }
 

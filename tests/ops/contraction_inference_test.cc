@@ -1,4 +1,4 @@
-// Shapes and refusals of matmul, linear and conv2d with its gradients.
+// Shapes and refusals of matmul, linear, and conv2d and conv3d with their gradients.
 #include <gtest/gtest.h>
 
 #include "halftone/tests/ops/infer_op.h"
@@ -119,6 +119,43 @@ TEST(Conv2dGradInference, Refuses) {
       Infer("conv2d_grad_weight", "f32[2,3,8,7] f32[2,4,3,3]", {{"shape", Ints{4, 3, -3, 3}}}),
       "conv2d_grad_weight: shape is [4,3,-3,3]; expected 4 extents");
   EXPECT_EQ(Infer("conv2d_grad_bias", "f32[4]"), "conv2d_grad_bias: dy is f32[4]; expected rank 4");
+}
+
+TEST(Conv3dInference, Shapes) {
+  EXPECT_EQ(Infer("conv3d", "f32[2,3,5,8,7] f32[4,3,1,3,2]"), "f32[2,4,5,6,6]");
+  EXPECT_EQ(Infer("conv3d", "bf16[1,4,9,9,9] bf16[6,2,3,3,3] f32[6]",
+                  {{"stride", Ints{1, 2, 3}},
+                   {"padding", Ints{1, 0, 2}},
+                   {"dilation", Ints{1, 2, 1}},
+                   {"groups", int64_t{2}}}),
+            "bf16[1,6,9,3,4]");
+  const ir::Attributes shape = {{"shape", Ints{2, 3, 5, 8, 7}}};
+  EXPECT_EQ(Infer("conv3d_grad_input", "f32[2,4,5,6,6] f32[4,3,1,3,2]", shape), "f32[2,3,5,8,7]");
+  EXPECT_EQ(Infer("conv3d_grad_weight", "f16[2,3,5,8,7] f16[2,4,5,6,6]",
+                  {{"shape", Ints{4, 3, 1, 3, 2}}, {"out", std::string("f32")}}),
+            "f32[4,3,1,3,2]");
+  EXPECT_EQ(Infer("conv3d_grad_bias", "bf16[2,4,3,3,3]"), "bf16[4]");
+}
+
+TEST(Conv3dInference, Refusals) {
+  EXPECT_EQ(Infer("conv3d", "f32[3,5,8,7] f32[4,3,3,3,3]"),
+            "conv3d: x is f32[3,5,8,7]; expected rank 5");
+  EXPECT_EQ(Infer("conv3d", "f32[2,3,5,8,7] f32[4,3,3,3]"),
+            "conv3d: w is f32[4,3,3,3]; expected rank 5");
+  EXPECT_EQ(Infer("conv3d", "f32[2,3,5,8,7] f32[4,2,3,3,3]"),
+            "conv3d: w is [4,2,3,3,3] for x [2,3,5,8,7] in 1 groups; expected [4,3,kd,kh,kw]");
+  EXPECT_EQ(Infer("conv3d", "f32[2,3,5,8,7] f32[4,3,3,0,3]"),
+            "conv3d: w is [4,3,3,0,3]; expected a kernel of 1x1x1 or more");
+  EXPECT_EQ(Infer("conv3d", "f32[2,3,2,8,7] f32[4,3,3,3,3]", {{"padding", Ints{0, 1, 1}}}),
+            "conv3d: the window of 3x3x3 does not fit the padded input of 2x10x9; "
+            "expected a smaller kernel or dilation");
+  EXPECT_EQ(Infer("conv3d", "f32[2,3,5,8,7] f32[4,3,3,3,3]", {{"stride", Ints{1, 1}}}),
+            "conv3d: stride is [1,1]; expected 3 integers of at least 1 and at most 1048576");
+  EXPECT_EQ(
+      Infer("conv3d_grad_input", "f32[2,4,5,6,6] f32[4,3,1,3,2]", {{"shape", Ints{2, 3, 8, 7}}}),
+      "conv3d_grad_input: shape is [2,3,8,7]; expected 5 extents");
+  EXPECT_EQ(Infer("conv3d_grad_bias", "f32[2,4,3,3]"),
+            "conv3d_grad_bias: dy is f32[2,4,3,3]; expected rank 5");
 }
 
 }  // namespace

@@ -119,6 +119,9 @@ TEST(Cost, CountsMultiplicationsAndAdditions) {
   const ir::Cost back = CostOf("conv2d_grad_weight", {f32({2, 4, 6, 6}), f32({2, 6, 4, 4})},
                                {{"groups", int64_t{2}}, {"shape", Ints{6, 2, 3, 3}}});
   EXPECT_EQ(back.flops, conv.flops);
+  const ir::Cost volume = CostOf("conv3d", {f32({2, 4, 3, 6, 6}), f32({6, 2, 2, 3, 3}), f32({6})},
+                                 {{"groups", int64_t{2}}});
+  EXPECT_EQ(volume.flops, (2.0 * 2 * 2 * 3 * 3 + 1) * (2 * 6 * 2 * 4 * 4));
 }
 
 }  // namespace

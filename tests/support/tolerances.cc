@@ -27,13 +27,13 @@ const std::map<std::string, OpClass>& Classes() {
                            "tanh", "tanh_grad", "silu", "silu_grad", "gelu", "gelu_grad"}) {
       (*map)[op] = OpClass::kFunction;
     }
-    for (const char* op :
-         {"sum", "mean", "sum_to_shape", "gather_grad", "embedding_grad", "embedding_grad_rows",
-          "avg_pool2d", "avg_pool2d_grad", "max_pool2d_grad", "conv2d_grad_bias"}) {
+    for (const char* op : {"sum", "mean", "sum_to_shape", "gather_grad", "embedding_grad",
+                           "embedding_grad_rows", "avg_pool2d", "avg_pool2d_grad",
+                           "max_pool2d_grad", "conv2d_grad_bias", "conv3d_grad_bias"}) {
       (*map)[op] = OpClass::kSum;
     }
-    for (const char* op :
-         {"matmul", "linear", "conv2d", "conv2d_grad_input", "conv2d_grad_weight"}) {
+    for (const char* op : {"matmul", "linear", "conv2d", "conv2d_grad_input", "conv2d_grad_weight",
+                           "conv3d", "conv3d_grad_input", "conv3d_grad_weight"}) {
       (*map)[op] = OpClass::kContraction;
     }
     return map;

@@ -2,6 +2,8 @@
 // share.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
@@ -24,22 +26,32 @@ struct WindowAxis {
 // https://pytorch.org/docs/stable/generated/torch.nn.MaxPool2d.html
 void SetOutput(WindowAxis& axis, bool ceil_mode);
 
-// x [n, c, h.input, w.input] -> y [n, o, h.output, w.output]; weights [o, c / groups, h.kernel,
-// w.kernel].
-struct ConvGeometry {
-  int64_t n = 0, c = 0, o = 0, groups = 1;
-  WindowAxis h, w;
+// The numbers of spatial axes that there are convolutions of: conv2d and conv3d, each with its
+// gradients. Convolutions along one axis are conv2d over rows of height 1.
+inline constexpr int kConvDims[] = {2, 3};
+// "conv2d" or, with a suffix, "conv2d_grad_input".
+std::string ConvOp(int dims, const char* suffix = "");
 
-  Shape x_shape() const { return {n, c, h.input, w.input}; }
-  Shape w_shape() const { return {o, c / groups, h.kernel, w.kernel}; }
-  Shape y_shape() const { return {n, o, h.output, w.output}; }
+// x [n, c, h.input, w.input] -> y [n, o, h.output, w.output]; weights [o, c / groups, h.kernel,
+// w.kernel]. Of conv3d d comes before h; of conv2d it has the extent 1, so that what walks over
+// three axes serves both.
+struct ConvGeometry {
+  int dims = 2;
+  int64_t n = 0, c = 0, o = 0, groups = 1;
+  WindowAxis d, h, w;
+
+  Shape x_shape() const;
+  Shape w_shape() const;
+  Shape y_shape() const;
+  // The spatial axes: h and w, or d, h and w.
+  absl::InlinedVector<const WindowAxis*, 3> axes() const;
   // Multiplications and additions of any of the three products.
   double flops() const;
 };
 
 // From attributes and shapes that inference has accepted.
 ConvGeometry ConvGeometryOf(const ir::Attributes& attrs, const Shape& x, const Shape& w);
-// Of a node of op conv2d, conv2d_grad_input or conv2d_grad_weight.
+// Of a node of op conv2d or conv3d, or of the gradient of one in its input or weight.
 ConvGeometry ConvGeometryOf(const ir::Node& node);
 
 // x [n, c, h.input, w.input] -> y [n, c, h.output, w.output].
@@ -73,8 +85,15 @@ absl::StatusOr<ConvGeometry> InferConvGeometry(const ir::InferContext& ctx, cons
                                                const Shape& w);
 absl::StatusOr<PoolGeometry> InferPoolGeometry(const ir::InferContext& ctx, const Shape& x);
 
+// How records of one number of spatial axes name the op and its shapes.
+struct ConvNames {
+  explicit ConvNames(int dims);
+  std::string op;       // "conv2d"
+  std::string x, w, y;  // "[N,C,H,W]", "[O,C/groups,kh,kw]", "[N,O,OH,OW]"
+};
+
 // Declarations of the attributes.
-std::vector<ir::AttrSpec> ConvAttrs();
+std::vector<ir::AttrSpec> ConvAttrs(int dims);
 std::vector<ir::AttrSpec> PoolAttrs();
 // The values of ConvAttrs, for passing on to a gradient op, with the `shape` it makes.
 ir::Attributes ConvAttrsOf(const ir::Attributes& attrs, const Shape* shape);

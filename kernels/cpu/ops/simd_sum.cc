@@ -1,4 +1,4 @@
-// sum mean sum_to_shape conv2d_grad_bias: f32 lanes over short blocks, added in f64 in an order
+// sum mean sum_to_shape conv2d_grad_bias conv3d_grad_bias: f32 lanes over short blocks, added in f64 in an order
 // that the shape alone decides.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_sum.cc"
@@ -53,7 +53,7 @@ class SumKernel : public ReduceKernel<Sum> {
 }  // namespace
 
 void Register_cpu_simd_sum(KernelRegistry& r) {
-  for (const char* op : {"sum", "mean", "sum_to_shape", "conv2d_grad_bias"}) {
+  for (const char* op : {"sum", "mean", "sum_to_shape", "conv2d_grad_bias", "conv3d_grad_bias"}) {
     AddSimdCandidate<SumKernel>(r, op, ReducesInOrder);
   }
 }

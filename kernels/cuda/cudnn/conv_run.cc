@@ -11,9 +11,6 @@ constexpr int64_t kConvAlignment = 256;  // as memory of cudaMalloc
 
 int64_t ElementBytes(cudnnDataType_t dtype) { return dtype == CUDNN_DATA_FLOAT ? 4 : 2; }
 
-int64_t Elements(const CudnnTensor& t) { return t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3]; }
-int64_t Bytes(const CudnnTensor& t) { return Elements(t) * ElementBytes(t.dtype); }
-
 void* Offset(const void* p, int64_t bytes) {
   return const_cast<char*>(static_cast<const char*>(p) + bytes);
 }
@@ -27,7 +24,7 @@ DType DTypeOf(cudnnDataType_t dtype) {
 CudnnConv ConvRun::Widened(const CudnnConv& conv, int64_t limit) {
   CudnnConv wide = conv;
   const int64_t images = conv.x.dims[0];
-  const int64_t image_bytes = (Elements(conv.x) + Elements(conv.y)) / images * 4;
+  const int64_t image_bytes = (conv.x.elements() + conv.y.elements()) / images * 4;
   int64_t steps = 1;
   while (steps < images && (images % steps != 0 || images / steps * image_bytes > limit)) {
     ++steps;
@@ -44,10 +41,10 @@ ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
   const CudnnConv& conv = plan_.graph->conv();
   widened_ = conv.x.dtype != shape.conv.x.dtype;
   steps_ = shape.conv.x.dims[0] / conv.x.dims[0];
-  if (shape.reorder_filter) filter_bytes_ = AlignUp(Bytes(conv.w), kConvAlignment);
+  if (shape.reorder_filter) filter_bytes_ = AlignUp(conv.w.bytes(), kConvAlignment);
   if (widened_) {
-    widened_x_bytes_ = AlignUp(Bytes(conv.x), kConvAlignment);
-    widened_y_bytes_ = AlignUp(Bytes(conv.y), kConvAlignment);
+    widened_x_bytes_ = AlignUp(conv.x.bytes(), kConvAlignment);
+    widened_y_bytes_ = AlignUp(conv.y.bytes(), kConvAlignment);
   }
   workspace_bytes_ = filter_bytes_ + widened_x_bytes_ + widened_y_bytes_ + plan_.workspace_bytes;
   if (workspace_bytes_ > 0) workspace_bytes_ += kConvAlignment - 1;
@@ -57,7 +54,7 @@ ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
 absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cudaStream_t stream) {
   void* const aligned = AlignUp(workspace, kConvAlignment);
   const CudnnTensor& w = plan_.graph->conv().w;
-  const int64_t window = w.dims[2] * w.dims[3];
+  const int64_t window = w.elements() / (w.dims[0] * w.dims[1]);
   const int bytes = static_cast<int>(ElementBytes(w.dtype));
   const bool makes_w = shape_.conv.product == ConvProduct::kGradWeight;
   ConvPointers inner = pointers;
@@ -67,13 +64,13 @@ absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cuda
                                                  Offset(inner.w, 0), stream));
   }
   if (plan_.graph->conv().accumulate) {
-    HT_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(Offset(inner.w, 0), 0, Bytes(w), stream));
+    HT_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(Offset(inner.w, 0), 0, w.bytes(), stream));
   }
   void* const of_steps = Offset(aligned, filter_bytes_);
   for (int64_t step = 0; step < steps_; ++step) {
     ConvPointers of_step = inner;
-    of_step.x = Offset(inner.x, step * (Bytes(shape_.conv.x) / steps_));
-    of_step.y = Offset(inner.y, step * (Bytes(shape_.conv.y) / steps_));
+    of_step.x = Offset(inner.x, step * (shape_.conv.x.bytes() / steps_));
+    of_step.y = Offset(inner.y, step * (shape_.conv.y.bytes() / steps_));
     HT_RETURN_IF_ERROR(ExecuteStep(step, of_step, of_steps, stream));
   }
   if (shape_.reorder_filter && makes_w) {
@@ -91,8 +88,8 @@ absl::Status ConvRun::ExecuteStep(int64_t step, const ConvPointers& p, void* wor
     auto* const x = static_cast<float*>(workspace);
     auto* const y = static_cast<float*>(Offset(workspace, widened_x_bytes_));
     const DType from = DTypeOf(shape_.conv.x.dtype);
-    HT_CUDA_RETURN_IF_ERROR(LaunchWiden(p.x, from, Elements(conv.x), x, stream));
-    HT_CUDA_RETURN_IF_ERROR(LaunchWiden(p.y, from, Elements(conv.y), y, stream));
+    HT_CUDA_RETURN_IF_ERROR(LaunchWiden(p.x, from, conv.x.elements(), x, stream));
+    HT_CUDA_RETURN_IF_ERROR(LaunchWiden(p.y, from, conv.y.elements(), y, stream));
     inner.x = x;
     inner.y = y;
     workspace = Offset(workspace, widened_x_bytes_ + widened_y_bytes_);

@@ -7,13 +7,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kUidProduct = 5;  // the convolution before the bias is added
 
-template <size_t N>
-std::vector<int64_t> Vector(const std::array<int64_t, N>& values) {
-  return {values.begin(), values.end()};
-}
-
-template <size_t N>
-std::string Joined(const std::array<int64_t, N>& values) {
+std::string Joined(const std::vector<int64_t>& values) {
   std::string text;
   for (int64_t v : values) text += Concat(text.empty() ? "" : ",", v);
   return text;
@@ -23,8 +17,8 @@ absl::StatusOr<CudnnDescriptor> MakeTensor(const CudnnTensor& t, int64_t uid, co
                                            bool is_virtual) {
   CudnnDescriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
   d.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, t.dtype)
-      .Set(CUDNN_ATTR_TENSOR_DIMENSIONS, Vector(t.dims))
-      .Set(CUDNN_ATTR_TENSOR_STRIDES, Vector(t.strides))
+      .Set(CUDNN_ATTR_TENSOR_DIMENSIONS, t.dims)
+      .Set(CUDNN_ATTR_TENSOR_STRIDES, t.strides)
       .Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid)
       .Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
   if (is_virtual) d.Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
@@ -75,18 +69,26 @@ OpNames NamesOf(ConvProduct product) {
 absl::StatusOr<CudnnDescriptor> MakeConvolution(const CudnnConv& conv) {
   CudnnDescriptor d(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "convolution parameters");
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  d.Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2})
+  d.Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<int64_t>(conv.stride.size()))
       .Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode)
-      .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, Vector(conv.padding))
-      .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, Vector(conv.padding))
-      .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, Vector(conv.stride))
-      .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, Vector(conv.dilation));
+      .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, conv.padding)
+      .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, conv.padding)
+      .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, conv.stride)
+      .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, conv.dilation);
   HT_RETURN_IF_ERROR(d.Finalize());
   return d;
 }
 
 }  // namespace
+
+int64_t CudnnTensor::elements() const {
+  int64_t count = 1;
+  for (const int64_t extent : dims) count *= extent;
+  return count;
+}
+
+int64_t CudnnTensor::bytes() const { return elements() * (dtype == CUDNN_DATA_FLOAT ? 4 : 2); }
 
 std::string CudnnConv::ToString() const {
   const char* const products[] = {"conv", "dgrad", "wgrad"};
@@ -141,7 +143,12 @@ absl::Status CudnnGraph::Build(const CudnnTarget& target) {
 
   if (conv_.has_bias) {
     const int64_t o = conv_.y.dims[1];
-    const CudnnTensor shape{conv_.bias_dtype, {1, o, 1, 1}, {o, 1, o, o}};
+    CudnnTensor shape = conv_.y;
+    shape.dtype = conv_.bias_dtype;
+    shape.dims.assign(shape.dims.size(), 1);
+    shape.strides.assign(shape.dims.size(), o);
+    shape.dims[1] = o;
+    shape.strides[1] = 1;
     HT_ASSIGN_OR_RETURN(CudnnDescriptor bias, MakeTensor(shape, kUidBias, "tensor b", false));
     CudnnDescriptor add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "addition");
     const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;

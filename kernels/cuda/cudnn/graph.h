@@ -2,7 +2,6 @@
 // weight gradient. Products are summed in f32 whatever the operands' type.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,10 +19,14 @@ struct CudnnTarget {
   const CudnnDescriptor* device = nullptr;  // CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR
 };
 
-// A rank-4 operand in the order [N,C,H,W] or [O,C/groups,kh,kw]; strides in elements.
+// An operand in the order [N,C,H,W] or [O,C/groups,kh,kw], of conv3d with one axis more; strides in
+// elements.
 struct CudnnTensor {
   cudnnDataType_t dtype = CUDNN_DATA_FLOAT;
-  std::array<int64_t, 4> dims{}, strides{};
+  std::vector<int64_t> dims, strides;
+
+  int64_t elements() const;
+  int64_t bytes() const;
 };
 
 struct CudnnConv {
@@ -31,8 +34,8 @@ struct CudnnConv {
   CudnnTensor x, w, y;  // dy, dx, dw likewise
   bool has_bias = false;
   cudnnDataType_t bias_dtype = CUDNN_DATA_FLOAT;
-  std::array<int64_t, 2> stride{}, padding{}, dilation{};
-  bool accumulate = false;  // the result is added to what its tensor holds
+  std::vector<int64_t> stride, padding, dilation;  // of every spatial axis
+  bool accumulate = false;                         // the result is added to what its tensor holds
   // f32 operands hold widened 16-bit values: tensor cores' TF32 takes them as they are.
   bool tf32_is_exact = false;
   bool allow_tf32 = false;    // f32 operands may be rounded to it

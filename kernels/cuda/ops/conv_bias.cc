@@ -1,6 +1,7 @@
-// conv2d_grad_bias.
+// conv2d_grad_bias and conv3d_grad_bias.
 #include "halftone/kernels/cuda/ops/conv_bias.h"
 
+#include "halftone/graph/ops/support/window.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
 
 namespace halftone::kernels {
@@ -11,8 +12,9 @@ class ConvBiasKernel : public CudaKernel {
   explicit ConvBiasKernel(const ir::Node& node)
       : dy_(node.input_type(0).dtype), db_(node.output_type().dtype) {
     const ir::ValueType& dy = node.input_type(0);
-    shape_ = {dy.shape.dim(0), dy.shape.dim(1), dy.shape.dim(2) * dy.shape.dim(3),
-              dy.layout == ir::Layout::kChannelsLast};
+    int64_t plane = 1;
+    for (const int64_t extent : dy.shape.dims().subspan(2)) plane *= extent;
+    shape_ = {dy.shape.dim(0), dy.shape.dim(1), plane, dy.layout == ir::Layout::kChannelsLast};
     workspace_bytes_ = cuda::ConvBiasWorkspace(shape_, dy_);
   }
 
@@ -31,7 +33,9 @@ class ConvBiasKernel : public CudaKernel {
 }  // namespace
 
 void Register_cuda_conv_bias(KernelRegistry& r) {
-  AddCudaKernel<ConvBiasKernel>(r, "conv2d_grad_bias", ir::kFloats);
+  for (const int dims : ops::kConvDims) {
+    AddCudaKernel<ConvBiasKernel>(r, ops::ConvOp(dims, "_grad_bias"), ir::kFloats);
+  }
 }
 
 }  // namespace halftone::kernels

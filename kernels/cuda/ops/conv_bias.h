@@ -1,4 +1,4 @@
-// conv2d_grad_bias: sums over images and positions.
+// conv2d_grad_bias and conv3d_grad_bias: sums over images and positions.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// conv2d, conv2d_grad_input and conv2d_grad_weight through cuDNN's operation graphs.
+// conv2d, conv3d and their gradients in input and weight through cuDNN's operation graphs.
 //
 // Sums are in f32, without TF32 and in a fixed order unless the node allows otherwise. A bias
 // in the operands' dtype is added in the same graph, before the one rounding; round-biases has seen
@@ -39,10 +39,8 @@ CudnnTensor TensorOf(const ir::ValueType& type) {
   CudnnTensor t;
   t.dtype = CudnnDType(type.dtype);
   const auto strides = ir::StridesOf(type);
-  for (int i = 0; i < 4; ++i) {
-    t.dims[i] = type.shape.dim(i);
-    t.strides[i] = strides[i];
-  }
+  t.dims.assign(type.shape.dims().begin(), type.shape.dims().end());
+  t.strides.assign(strides.begin(), strides.end());
   return t;
 }
 
@@ -82,9 +80,11 @@ cuda::ConvRunShape ShapeOf(const ir::Node& node, ConvProduct product) {
   conv.x = TensorOf(t.x);
   conv.w = TensorOf(t.w);
   conv.y = TensorOf(t.y);
-  conv.stride = {g.h.stride, g.w.stride};
-  conv.padding = {g.h.padding, g.w.padding};
-  conv.dilation = {g.h.dilation, g.w.dilation};
+  for (const ops::WindowAxis* axis : g.axes()) {
+    conv.stride.push_back(axis->stride);
+    conv.padding.push_back(axis->padding);
+    conv.dilation.push_back(axis->dilation);
+  }
   conv.allow_tf32 = node.attrs().GetBool("tf32");
   conv.deterministic = node.attrs().GetBool("deterministic");
   if (product == ConvProduct::kForward && node.num_inputs() > 2) {
@@ -167,18 +167,14 @@ std::optional<ConvRun> FromRecord(const cuda::ConvRunShape& shape, cuda::CudnnHa
   return std::nullopt;
 }
 
-int64_t BytesOf(const CudnnTensor& t) {
-  return t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3] * (t.dtype == CUDNN_DATA_FLOAT ? 4 : 2);
-}
-
 // The fastest; of one, whether it runs. Error: ResourceExhausted if there is no memory to find out.
 absl::StatusOr<int> Measure(const CudnnConv& conv, std::vector<ConvRun>& runs) {
   int64_t workspace_bytes = 0;
   for (const ConvRun& run : runs)
     workspace_bytes = std::max(workspace_bytes, run.workspace_bytes());
-  HT_ASSIGN_OR_RETURN(const auto x, cuda::ScratchMemory::Allocate(BytesOf(conv.x)));
-  HT_ASSIGN_OR_RETURN(const auto w, cuda::ScratchMemory::Allocate(BytesOf(conv.w)));
-  HT_ASSIGN_OR_RETURN(const auto y, cuda::ScratchMemory::Allocate(BytesOf(conv.y)));
+  HT_ASSIGN_OR_RETURN(const auto x, cuda::ScratchMemory::Allocate(conv.x.bytes()));
+  HT_ASSIGN_OR_RETURN(const auto w, cuda::ScratchMemory::Allocate(conv.w.bytes()));
+  HT_ASSIGN_OR_RETURN(const auto y, cuda::ScratchMemory::Allocate(conv.y.bytes()));
   HT_ASSIGN_OR_RETURN(const auto bias, cuda::ScratchMemory::Allocate(conv.w.dims[0] * 4));
   HT_ASSIGN_OR_RETURN(const auto workspace, cuda::ScratchMemory::Allocate(workspace_bytes));
   const cuda::ConvPointers pointers{x.data(), w.data(), y.data(), bias.data()};
@@ -247,7 +243,7 @@ class CudnnConvKernel : public CudaKernel {
   ConvRun run_;
 };
 
-void AddCudnnConv(KernelRegistry& r, const char* op, ConvProduct product) {
+void AddCudnnConv(KernelRegistry& r, const std::string& op, ConvProduct product) {
   AddCudaCandidate(
       r, "cudnn", op, {DType::kF32, DType::kF16, DType::kBF16},
       [product](const ir::Node& node) { return Supports(node, product); },
@@ -262,9 +258,11 @@ void AddCudnnConv(KernelRegistry& r, const char* op, ConvProduct product) {
 }  // namespace
 
 void Register_cuda_cudnn_conv(KernelRegistry& r) {
-  AddCudnnConv(r, "conv2d", ConvProduct::kForward);
-  AddCudnnConv(r, "conv2d_grad_input", ConvProduct::kGradInput);
-  AddCudnnConv(r, "conv2d_grad_weight", ConvProduct::kGradWeight);
+  for (const int dims : ops::kConvDims) {
+    for (const auto& [suffix, product] : cuda::kConvProducts) {
+      AddCudnnConv(r, ops::ConvOp(dims, suffix), product);
+    }
+  }
 }
 
 }  // namespace halftone::kernels

@@ -8,10 +8,10 @@
 // positions, then their sums are reduced.
 // Sums are in f32 (f64 for f64), in an order that depends on the shape alone.
 // Expected bound: loads that hit L1 and L2, one or two for each multiplication; operands are read
-// kh * kw times each, the result is written once.
+// once for each point of the window, the result is written once.
 #include "halftone/kernels/cuda/device/pack.cuh"
 #include "halftone/kernels/cuda/device/reduce.cuh"
-#include "halftone/kernels/cuda/ops/conv2d.h"
+#include "halftone/kernels/cuda/ops/conv.h"
 
 namespace halftone::cuda {
 namespace {
@@ -29,25 +29,36 @@ __device__ int64_t FirstIndex() {
 __device__ int64_t IndexStep() { return static_cast<int64_t>(gridDim.x) * kThreads; }
 
 struct Position {
-  int64_t n, c, h, w;
+  int64_t n, c, d, h, w;
 };
 
-// Element `i` of [n,c,h,w] as threads walk over it.
-__device__ Position PositionOf(int64_t i, int64_t channels, int64_t height, int64_t width,
-                               bool channels_last) {
+// Element `i` of [n,c,d,h,w] as threads walk over it. A depth of 1, that of conv2d, costs no
+// division.
+__device__ Position PositionOf(int64_t i, int64_t channels, int64_t depth, int64_t height,
+                               int64_t width, bool channels_last) {
   Position p;
+  p.d = 0;
   if (channels_last) {
     p.c = i % channels;
     i /= channels;
     p.w = i % width;
     i /= width;
     p.h = i % height;
-    p.n = i / height;
+    i /= height;
+    p.n = i;
+    if (depth > 1) {
+      p.d = i % depth;
+      p.n = i / depth;
+    }
   } else {
     p.w = i % width;
     i /= width;
     p.h = i % height;
     i /= height;
+    if (depth > 1) {
+      p.d = i % depth;
+      i /= depth;
+    }
     p.c = i % channels;
     p.n = i / channels;
   }
@@ -55,7 +66,7 @@ __device__ Position PositionOf(int64_t i, int64_t channels, int64_t height, int6
 }
 
 __device__ int64_t OffsetOf(const Position& p, const ConvStrides& s) {
-  return p.n * s.n + p.c * s.c + p.h * s.h + p.w * s.w;
+  return p.n * s.n + p.c * s.c + p.d * s.d + p.h * s.h + p.w * s.w;
 }
 
 template <typename T>
@@ -65,20 +76,29 @@ __global__ void __launch_bounds__(kThreads) ForwardKernel(ConvParams p, int64_t 
   const T* const weight = static_cast<const T*>(p.weight);
   const int64_t c_group = p.c / p.groups, o_group = p.o / p.groups;
   for (int64_t i = FirstIndex(); i < count; i += IndexStep()) {
-    const Position at = PositionOf(i, p.o, p.h.output, p.w.output, p.channels_last);
+    const Position at = PositionOf(i, p.o, p.d.output, p.h.output, p.w.output, p.channels_last);
+    const int64_t plane = at.d * p.d.stride - p.d.padding;
     const int64_t row = at.h * p.h.stride - p.h.padding;
     const int64_t column = at.w * p.w.stride - p.w.padding;
     const T* const image = x + at.n * p.x_strides.n + at.c / o_group * c_group * p.x_strides.c;
-    const T* filter = weight + at.c * c_group * p.h.kernel * p.w.kernel;
+    const T* filter = weight + at.c * c_group * p.d.kernel * p.h.kernel * p.w.kernel;
     Acc sum = 0;
     for (int64_t c = 0; c < c_group; ++c) {
-      for (int64_t k = 0; k < p.h.kernel; ++k) {
-        const int64_t h = row + k * p.h.dilation;
-        for (int64_t l = 0; l < p.w.kernel; ++l, ++filter) {
-          const int64_t w = column + l * p.w.dilation;
-          if (h < 0 || h >= p.h.input || w < 0 || w >= p.w.input) continue;
-          const T value = image[c * p.x_strides.c + h * p.x_strides.h + w * p.x_strides.w];
-          sum = MultiplyAdd(Widen(value), Widen(*filter), sum);
+      for (int64_t m = 0; m < p.d.kernel; ++m) {
+        const int64_t d = plane + m * p.d.dilation;
+        if (d < 0 || d >= p.d.input) {
+          filter += p.h.kernel * p.w.kernel;
+          continue;
+        }
+        const T* const from = image + c * p.x_strides.c + d * p.x_strides.d;
+        for (int64_t k = 0; k < p.h.kernel; ++k) {
+          const int64_t h = row + k * p.h.dilation;
+          for (int64_t l = 0; l < p.w.kernel; ++l, ++filter) {
+            const int64_t w = column + l * p.w.dilation;
+            if (h < 0 || h >= p.h.input || w < 0 || w >= p.w.input) continue;
+            const T value = from[h * p.x_strides.h + w * p.x_strides.w];
+            sum = MultiplyAdd(Widen(value), Widen(*filter), sum);
+          }
         }
       }
     }
@@ -104,25 +124,29 @@ __global__ void __launch_bounds__(kThreads) GradInputKernel(ConvParams p, int64_
   const T* const dy = static_cast<const T*>(p.y);
   const T* const weight = static_cast<const T*>(p.weight);
   const int64_t c_group = p.c / p.groups, o_group = p.o / p.groups;
-  const int64_t window = p.h.kernel * p.w.kernel;
+  const int64_t window = p.d.kernel * p.h.kernel * p.w.kernel;
   for (int64_t i = FirstIndex(); i < count; i += IndexStep()) {
-    const Position at = PositionOf(i, p.c, p.h.input, p.w.input, p.channels_last);
+    const Position at = PositionOf(i, p.c, p.d.input, p.h.input, p.w.input, p.channels_last);
     const int64_t first_o = at.c / c_group * o_group;
     const T* const image = dy + at.n * p.y_strides.n + first_o * p.y_strides.c;
     const T* const filters = weight + (first_o * c_group + at.c % c_group) * window;
     Acc sum = 0;
-    for (int64_t k = 0; k < p.h.kernel; ++k) {
-      const int64_t h = OutputAt(p.h, at.h, k);
-      if (h < 0) continue;
-      for (int64_t l = 0; l < p.w.kernel; ++l) {
-        const int64_t w = OutputAt(p.w, at.w, l);
-        if (w < 0) continue;
-        const T* const from = image + h * p.y_strides.h + w * p.y_strides.w;
-        const T* const filter = filters + k * p.w.kernel + l;
+    for (int64_t m = 0; m < p.d.kernel; ++m) {
+      const int64_t d = OutputAt(p.d, at.d, m);
+      if (d < 0) continue;
+      for (int64_t k = 0; k < p.h.kernel; ++k) {
+        const int64_t h = OutputAt(p.h, at.h, k);
+        if (h < 0) continue;
+        for (int64_t l = 0; l < p.w.kernel; ++l) {
+          const int64_t w = OutputAt(p.w, at.w, l);
+          if (w < 0) continue;
+          const T* const from = image + d * p.y_strides.d + h * p.y_strides.h + w * p.y_strides.w;
+          const T* const filter = filters + (m * p.h.kernel + k) * p.w.kernel + l;
 #pragma unroll 1
-        for (int64_t o = 0; o < o_group; ++o) {
-          sum =
-              MultiplyAdd(Widen(from[o * p.y_strides.c]), Widen(filter[o * c_group * window]), sum);
+          for (int64_t o = 0; o < o_group; ++o) {
+            sum = MultiplyAdd(Widen(from[o * p.y_strides.c]), Widen(filter[o * c_group * window]),
+                              sum);
+          }
         }
       }
     }
@@ -136,7 +160,7 @@ __global__ void __launch_bounds__(kThreads) GradWeightKernel(ConvParams p, int64
   const T* const x = static_cast<const T*>(p.x);
   const T* const dy = static_cast<const T*>(p.y);
   const int64_t c_group = p.c / p.groups, o_group = p.o / p.groups;
-  const int64_t positions = p.n * p.h.output * p.w.output;
+  const int64_t positions = p.n * p.d.output * p.h.output * p.w.output;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   // Of a warp's first element, so that its lanes stay together.
   const int64_t step = IndexStep() / kGroup;
@@ -144,15 +168,19 @@ __global__ void __launch_bounds__(kThreads) GradWeightKernel(ConvParams p, int64
     const int64_t e = first + lane / kGroup;
     Acc sum = 0;
     if (e < count) {
-      const Position at = PositionOf(e, c_group, p.h.kernel, p.w.kernel, false);  // n: the filter
+      // n: the filter
+      const Position at = PositionOf(e, c_group, p.d.kernel, p.h.kernel, p.w.kernel, false);
       const T* const x_channel = x + (at.n / o_group * c_group + at.c) * p.x_strides.c;
       const T* const y_channel = dy + at.n * p.y_strides.c;
       for (int64_t i = lane % kGroup; i < positions; i += kGroup) {
-        const Position y = PositionOf(i, 1, p.h.output, p.w.output, false);
+        const Position y = PositionOf(i, 1, p.d.output, p.h.output, p.w.output, false);
+        const int64_t d = y.d * p.d.stride - p.d.padding + at.d * p.d.dilation;
         const int64_t h = y.h * p.h.stride - p.h.padding + at.h * p.h.dilation;
         const int64_t w = y.w * p.w.stride - p.w.padding + at.w * p.w.dilation;
-        if (h < 0 || h >= p.h.input || w < 0 || w >= p.w.input) continue;
-        const T x_value = x_channel[y.n * p.x_strides.n + h * p.x_strides.h + w * p.x_strides.w];
+        if (d < 0 || d >= p.d.input || h < 0 || h >= p.h.input || w < 0 || w >= p.w.input) {
+          continue;
+        }
+        const T x_value = x_channel[OffsetOf({y.n, 0, d, h, w}, p.x_strides)];
         sum = MultiplyAdd(Widen(x_value), Widen(y_channel[OffsetOf(y, p.y_strides)]), sum);
       }
     }
@@ -168,9 +196,9 @@ dim3 BlocksOfThreads(int64_t count) {
 
 template <typename T, typename Out>
 cudaError_t Launch(const ConvParams& p, ConvProduct product, cudaStream_t stream) {
-  int64_t count = p.o * (p.c / p.groups) * p.h.kernel * p.w.kernel;
-  if (product == ConvProduct::kForward) count = p.n * p.o * p.h.output * p.w.output;
-  if (product == ConvProduct::kGradInput) count = p.n * p.c * p.h.input * p.w.input;
+  int64_t count = p.o * (p.c / p.groups) * p.d.kernel * p.h.kernel * p.w.kernel;
+  if (product == ConvProduct::kForward) count = p.n * p.o * p.d.output * p.h.output * p.w.output;
+  if (product == ConvProduct::kGradInput) count = p.n * p.c * p.d.input * p.h.input * p.w.input;
   if (count == 0) return cudaSuccess;
   if (product == ConvProduct::kGradWeight) {
     return LaunchKernel(GradWeightKernel<T, Out>, BlocksOfThreads(count * kGroup), kThreads, 0,

@@ -1,4 +1,4 @@
-// conv2d and its gradients: direct sums over the window.
+// conv2d, conv3d and their gradients: direct sums over the window.
 #include <algorithm>
 
 #include "halftone/graph/ops/support/window.h"
@@ -9,26 +9,38 @@ namespace {
 
 using ops::ConvGeometry;
 
-// Calls visit(x element, w element, y element) for every product that conv2d sums.
+// Calls visit(x element, w element, y element) for every product that a convolution sums.
 template <typename Visit>
 void ForEachConvProduct(const ConvGeometry& g, const Visit& visit) {
   const int64_t c_group = g.c / g.groups, o_group = g.o / g.groups;
+  const int64_t image = g.d.input * g.h.input * g.w.input;
+  const int64_t window = g.d.kernel * g.h.kernel * g.w.kernel;
+  // Those of one output position, of one channel of x and w, which begin at these elements.
+  const auto at = [&](int64_t z, int64_t i, int64_t j, int64_t x, int64_t w, int64_t y) {
+    for (int64_t a = 0; a < g.d.kernel; ++a) {
+      const int64_t depth = g.d.Position(z, a);
+      if (depth < 0 || depth >= g.d.input) continue;
+      for (int64_t k = 0; k < g.h.kernel; ++k) {
+        const int64_t row = g.h.Position(i, k);
+        if (row < 0 || row >= g.h.input) continue;
+        for (int64_t l = 0; l < g.w.kernel; ++l) {
+          const int64_t column = g.w.Position(j, l);
+          if (column < 0 || column >= g.w.input) continue;
+          visit(x + (depth * g.h.input + row) * g.w.input + column,
+                w + (a * g.h.kernel + k) * g.w.kernel + l, y);
+        }
+      }
+    }
+  };
+  int64_t y = 0;
   for (int64_t n = 0; n < g.n; ++n) {
     for (int64_t o = 0; o < g.o; ++o) {
-      const int64_t first_c = o / o_group * c_group;
-      for (int64_t i = 0; i < g.h.output; ++i) {
-        for (int64_t j = 0; j < g.w.output; ++j) {
-          const int64_t y = ((n * g.o + o) * g.h.output + i) * g.w.output + j;
-          for (int64_t c = 0; c < c_group; ++c) {
-            for (int64_t k = 0; k < g.h.kernel; ++k) {
-              const int64_t row = g.h.Position(i, k);
-              if (row < 0 || row >= g.h.input) continue;
-              for (int64_t l = 0; l < g.w.kernel; ++l) {
-                const int64_t column = g.w.Position(j, l);
-                if (column < 0 || column >= g.w.input) continue;
-                visit(((n * g.c + first_c + c) * g.h.input + row) * g.w.input + column,
-                      ((o * c_group + c) * g.h.kernel + k) * g.w.kernel + l, y);
-              }
+      for (int64_t z = 0; z < g.d.output; ++z) {
+        for (int64_t i = 0; i < g.h.output; ++i) {
+          for (int64_t j = 0; j < g.w.output; ++j, ++y) {
+            for (int64_t c = 0; c < c_group; ++c) {
+              at(z, i, j, (n * g.c + o / o_group * c_group + c) * image, (o * c_group + c) * window,
+                 y);
             }
           }
         }
@@ -52,7 +64,7 @@ RefMaker MakeConvSum(ConvRole first, ConvRole second, ConvRole result) {
     const int64_t x_size = sizes[kX], w_size = sizes[kW], y_size = sizes[kY];
     node.workspace_bytes = sizeof(double) * (x_size + w_size + y_size);
     const bool has_bias = node.has_in(2);
-    const int64_t plane = g.h.output * g.w.output;
+    const int64_t plane = g.d.output * g.h.output * g.w.output;
     return [=](const RefCall& call) {
       double* const x = call.workspace<double>();
       double* const w = x + x_size;
@@ -78,9 +90,12 @@ RefMaker MakeConvSum(ConvRole first, ConvRole second, ConvRole result) {
 }
 
 RefRun MakeConvGradBias(RefNode& node) {
-  const ops::Axes axes = {0, 2, 3};
-  const IndexMap window = IndexMap::Over(node.in(0), axes);
-  const int64_t channels = node.in(0)[1], plane = node.in(0)[2] * node.in(0)[3];
+  const Shape& dy = node.in(0);
+  const IndexMap window =
+      IndexMap::Over(dy, ops::CheckedAxes(ops::AxesBut(dy.rank(), 1), dy.rank()));
+  const int64_t channels = dy[1];
+  int64_t plane = 1;
+  for (const int64_t extent : dy.dims().subspan(2)) plane *= extent;
   return [=](const RefCall& call) {
     for (int64_t o = 0; o < channels; ++o) {
       double sum = window.size() > 0 ? -0.0 : 0.0;  // a sum of -0 alone is -0
@@ -92,11 +107,16 @@ RefRun MakeConvGradBias(RefNode& node) {
 
 }  // namespace
 
-void Register_reference_conv2d(KernelRegistry& r) {
-  AddReference(r, "conv2d", ir::kFloats, MakeConvSum(kX, kW, kY));
-  AddReference(r, "conv2d_grad_input", ir::kFloats, MakeConvSum(kY, kW, kX));
-  AddReference(r, "conv2d_grad_weight", ir::kFloats, MakeConvSum(kX, kY, kW));
-  AddReference(r, "conv2d_grad_bias", ir::kFloats, MakeConvGradBias);
+void Register_reference_conv(KernelRegistry& r) {
+  for (const int dims : ops::kConvDims) {
+    const auto add = [&](const char* suffix, RefMaker make) {
+      AddReference(r, ops::ConvOp(dims, suffix), ir::kFloats, std::move(make));
+    };
+    add("", MakeConvSum(kX, kW, kY));
+    add("_grad_input", MakeConvSum(kY, kW, kX));
+    add("_grad_weight", MakeConvSum(kX, kY, kW));
+    add("_grad_bias", MakeConvGradBias);
+  }
 }
 
 }  // namespace halftone::kernels

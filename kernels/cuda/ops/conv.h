@@ -1,4 +1,4 @@
-// conv2d and its input and weight gradients by our own kernels, in any layout.
+// conv2d, conv3d and their input and weight gradients by our own kernels, in any layout.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,15 +17,15 @@ struct ConvAxis {
 };
 
 struct ConvStrides {
-  int64_t n, c, h, w;  // in elements
+  int64_t n, c, d, h, w;  // in elements
 };
 
-// x [n,c,h.input,w.input], w [o,c/groups,h.kernel,w.kernel] dense, y [n,o,h.output,w.output].
-// Gradients have the place of their operand: the product writes one of the three, the others are
+// x [n,c,d.input,h.input,w.input], w [o,c/groups,d.kernel,h.kernel,w.kernel] dense,
+// y [n,o,d.output,h.output,w.output]; of conv2d all extents of d are 1. Gradients have the place of their operand: the product writes one of the three, the others are
 // read.
 struct ConvParams {
   int64_t n, c, o, groups;
-  ConvAxis h, w;
+  ConvAxis d, h, w;
   ConvStrides x_strides, y_strides;
   bool channels_last;  // the order in which threads walk over the result: speed alone
   const void *x, *weight, *y;

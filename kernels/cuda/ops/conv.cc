@@ -1,5 +1,5 @@
-// conv2d, conv2d_grad_input and conv2d_grad_weight by our own kernels: what cuDNN leaves.
-#include "halftone/kernels/cuda/ops/conv2d.h"
+// conv2d, conv3d and their gradients in input and weight by our own kernels: what cuDNN leaves.
+#include "halftone/kernels/cuda/ops/conv.h"
 
 #include "halftone/graph/ops/support/window.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
@@ -15,7 +15,8 @@ cuda::ConvAxis AxisOf(const ops::WindowAxis& a) {
 
 cuda::ConvStrides ElementStrides(const ir::ValueType& type) {
   const auto s = ir::StridesOf(type);
-  return {s[0], s[1], s[2], s[3]};
+  if (s.size() == 4) return {s[0], s[1], 0, s[2], s[3]};
+  return {s[0], s[1], s[2], s[3], s[4]};
 }
 
 class DirectConv : public CudaKernel {
@@ -29,6 +30,7 @@ class DirectConv : public CudaKernel {
     p_.c = g.c;
     p_.o = g.o;
     p_.groups = g.groups;
+    p_.d = AxisOf(g.d);
     p_.h = AxisOf(g.h);
     p_.w = AxisOf(g.w);
     p_.x_strides = ElementStrides(product == ConvProduct::kGradInput ? result : node.input_type(0));
@@ -58,19 +60,18 @@ class DirectConv : public CudaKernel {
   cuda::ConvParams p_{};
 };
 
-void AddDirectConv(KernelRegistry& r, const char* op, ConvProduct product) {
-  AddCudaCandidate(r, "native", op, ir::kFloats, nullptr,
-                   [product](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
-                     return std::unique_ptr<Kernel>(new DirectConv(node, product));
-                   });
-}
-
 }  // namespace
 
-void Register_cuda_conv2d(KernelRegistry& r) {
-  AddDirectConv(r, "conv2d", ConvProduct::kForward);
-  AddDirectConv(r, "conv2d_grad_input", ConvProduct::kGradInput);
-  AddDirectConv(r, "conv2d_grad_weight", ConvProduct::kGradWeight);
+void Register_cuda_conv(KernelRegistry& r) {
+  for (const int dims : ops::kConvDims) {
+    for (const auto& [suffix, product] : cuda::kConvProducts) {
+      AddCudaCandidate(
+          r, "native", ops::ConvOp(dims, suffix), ir::kFloats, nullptr,
+          [product = product](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+            return std::unique_ptr<Kernel>(new DirectConv(node, product));
+          });
+    }
+  }
 }
 
 }  // namespace halftone::kernels
