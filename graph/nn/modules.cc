@@ -7,16 +7,9 @@
 #include "halftone/graph/nn/linear.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/op.h"
-#include "halftone/graph/nn/pooling.h"
 #include "halftone/graph/nn/sequential.h"
 
 namespace halftone::nn {
-namespace {
-
-std::string Text(Size2d size) { return Concat("(", size.h, ", ", size.w, ")"); }
-
-}  // namespace
-
 namespace internal {
 
 ir::Initializer UniformOfFanIn(int64_t fan_in) {
@@ -58,10 +51,6 @@ Value Linear::forward(const Value& x) {
 std::string Linear::description() const {
   return Concat("Linear(", in_features_, ", ", out_features_, ")");
 }
-
-std::string MaxPool2d::description() const { return Concat("MaxPool2d", Text(kernel_)); }
-
-std::string AvgPool2d::description() const { return Concat("AvgPool2d", Text(kernel_)); }
 
 std::string Dropout::description() const { return Concat("Dropout(", p_, ")"); }
 
