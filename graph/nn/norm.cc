@@ -1,8 +1,5 @@
 #include "halftone/graph/nn/norm.h"
 
-#include <numeric>
-
-#include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/trace.h"
@@ -21,6 +18,30 @@ Value OrConstant(const Parameter& parameter, const Shape& shape, double value, L
   return trace->Wrap(trace->builder().Constant(Tensor::Full(DType::kF32, shape, value)));
 }
 
+// Batch norms take four axes: those between the channels and the last as one.
+Value AtMostFourAxes(const Value& x, Loc loc) {
+  if (!x.valid() || x.rank() <= 4) return x;
+  std::vector<int64_t> shape(x.shape().dims().begin(), x.shape().dims().begin() + 2);
+  const int64_t last = x.shape()[x.rank() - 1];
+  int64_t between = 1;
+  for (int axis = 2; axis + 1 < x.rank(); ++axis) between *= x.shape()[axis];
+  shape.insert(shape.end(), {between, last});
+  return reshape(x, shape, loc);
+}
+Value ShapedLike(const Value& x, const Value& y, Loc loc) {
+  if (!y.valid() || y.rank() == x.rank()) return y;
+  return reshape(y, {x.shape().dims().begin(), x.shape().dims().end()}, loc);
+}
+
+// Whether x is [N,channels,..]; if not, an error of the trace.
+bool CheckChannels(const char* layer, const Value& x, int64_t channels, Loc loc) {
+  if (!x.valid()) return false;
+  if (x.rank() >= 2 && x.shape()[1] == channels) return true;
+  nn::Fail(loc, InvalidArgument(layer, ": x is ", Name(x.dtype()), x.shape(), "; expected ",
+                                channels, " channels along axis 1"));
+  return false;
+}
+
 // The axes that a layer normalises over.
 absl::StatusOr<Shape> NormalizedShape(const char* layer, const std::vector<int64_t>& extents) {
   const absl::StatusOr<Shape> shape = Shape::Make(extents);
@@ -34,9 +55,12 @@ absl::StatusOr<Shape> NormalizedShape(const char* layer, const std::vector<int64
 
 }  // namespace
 
-BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
-    : num_features_(num_features), options_(options) {
-  Fail(internal::CheckPositive("BatchNorm2d", {{"num_features", num_features}}));
+namespace internal {
+
+BatchNormLayer::BatchNormLayer(const char* name, int64_t num_features,
+                               const BatchNormOptions& options)
+    : name_(name), num_features_(num_features), options_(options) {
+  Fail(CheckPositive(name, {{"num_features", num_features}}));
   if (!status().ok()) return;
   const Shape shape{num_features};
   if (options.affine) {
@@ -53,33 +77,88 @@ BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
   register_buffer("num_batches_tracked", num_batches_tracked);
 }
 
-Value BatchNorm2d::forward(const Value& x) {
-  const Loc loc = internal::CallSite();
-  internal::Trace* trace = internal::Trace::Current();
+Value BatchNormLayer::forward(const Value& x) {
+  const Loc loc = CallSite();
+  Trace* trace = Trace::Current();
   if (trace == nullptr) return {};
   const Shape shape{num_features_};
   const Value gamma = OrConstant(weight, shape, 1, loc);
   const Value beta = OrConstant(bias, shape, 0, loc);
   const Value mean(running_mean, loc);
   const Value var(running_var, loc);
+  const Value flat = AtMostFourAxes(x, loc);
   if (!trace->module_training()) {
-    return batch_norm_inference(x, gamma, beta, mean, var, options_.eps, loc);
+    return ShapedLike(x, batch_norm_inference(flat, gamma, beta, mean, var, options_.eps, loc),
+                      loc);
   }
   const Values out =
-      batch_norm_training(x, gamma, beta, mean, var, options_.momentum, options_.eps, loc);
+      batch_norm_training(flat, gamma, beta, mean, var, options_.momentum, options_.eps, loc);
   const Value y = out.vector()[0];
   if (!y.valid()) return y;
   const auto write = [trace, loc](const Parameter& buffer, const Value& after) {
-    trace->Write(buffer.storage(), internal::CastTo(after, buffer.dtype(), loc), loc);
+    trace->Write(buffer.storage(), CastTo(after, buffer.dtype(), loc), loc);
   };
   write(running_mean, out[{3, loc}]);
   write(running_var, out[{4, loc}]);
   trace->Write(num_batches_tracked.storage(),
                add(Located(num_batches_tracked, loc), Located(1, loc)), loc);
-  return y;
+  return ShapedLike(x, y, loc);
 }
 
-std::string BatchNorm2d::description() const { return Concat("BatchNorm2d(", num_features_, ")"); }
+std::string BatchNormLayer::description() const { return Concat(name_, "(", num_features_, ")"); }
+
+InstanceNormLayer::InstanceNormLayer(const char* name, int64_t num_features,
+                                     const InstanceNormOptions& options)
+    : name_(name), num_features_(num_features), options_(options) {
+  Fail(CheckPositive(name, {{"num_features", num_features}}));
+  if (!status().ok()) return;
+  if (options.affine) {
+    weight = Parameter(Shape{num_features}, kOnes);
+    bias = Parameter(Shape{num_features}, kZeros);
+  }
+  register_parameter("weight", weight);
+  register_parameter("bias", bias);
+}
+
+Value InstanceNormLayer::forward(const Value& x) {
+  const Loc loc = CallSite();
+  if (!CheckChannels(name_, x, num_features_, loc)) return {};
+  return instance_norm(x, {weight, loc}, {bias, loc}, options_.eps, loc);
+}
+
+std::string InstanceNormLayer::description() const {
+  return Concat(name_, "(", num_features_, ")");
+}
+
+}  // namespace internal
+
+GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options)
+    : num_groups_(num_groups), num_channels_(num_channels), options_(options) {
+  Fail(internal::CheckPositive("GroupNorm",
+                               {{"num_groups", num_groups}, {"num_channels", num_channels}}));
+  if (!status().ok()) return;
+  if (num_channels % num_groups != 0) {
+    Fail(InvalidArgument("GroupNorm: num_groups is ", num_groups, "; expected a divisor of ",
+                         num_channels, " channels"));
+    return;
+  }
+  if (options.affine) {
+    weight = Parameter(Shape{num_channels}, kOnes);
+    bias = Parameter(Shape{num_channels}, kZeros);
+  }
+  register_parameter("weight", weight);
+  register_parameter("bias", bias);
+}
+
+Value GroupNorm::forward(const Value& x) {
+  const Loc loc = internal::CallSite();
+  if (!CheckChannels("GroupNorm", x, num_channels_, loc)) return {};
+  return group_norm(x, num_groups_, {weight, loc}, {bias, loc}, options_.eps, loc);
+}
+
+std::string GroupNorm::description() const {
+  return Concat("GroupNorm(", num_groups_, ", ", num_channels_, ")");
+}
 
 LayerNorm::LayerNorm(const std::vector<int64_t>& normalized_shape, const LayerNormOptions& options)
     : options_(options) {
@@ -119,24 +198,8 @@ RMSNorm::RMSNorm(const std::vector<int64_t>& normalized_shape, const RMSNormOpti
 
 Value RMSNorm::forward(const Value& x) {
   const Loc loc = internal::CallSite();
-  if (!x.valid()) return x;
-  const auto count = normalized_shape_.dims().size();
-  const auto extents = x.shape().dims();
-  if (!IsFloat(x.dtype()) || extents.size() < count ||
-      extents.subspan(extents.size() - count) != normalized_shape_.dims()) {
-    return nn::Fail(
-        loc, InvalidArgument("RMSNorm: x is ", Name(x.dtype()), x.shape(),
-                             "; expected a floating-point value of last axes ", normalized_shape_));
-  }
-  const KeepFp32 squares_leave_the_range_of_f16;
-  std::vector<int64_t> axes(count);
-  std::iota(axes.begin(), axes.end(), -static_cast<int64_t>(count));
-  const Value wide = internal::CastTo(x, Promote(x.dtype(), DType::kF32), loc);
-  const Value square = mean(mul({wide, loc}, {wide, loc}), axes, true, loc);
-  const double eps = options_.eps.value_or(Epsilon(x.dtype()));
-  Value y = div({wide, loc}, {sqrt(add({square, loc}, {eps, loc}), loc), loc});
-  if (weight.defined()) y = mul({y, loc}, {weight, loc});
-  return internal::CastTo(y, x.dtype(), loc);
+  const auto extents = normalized_shape_.dims();
+  return rms_norm(x, {extents.begin(), extents.end()}, {weight, loc}, options_.eps, loc);
 }
 
 std::string RMSNorm::description() const { return Concat("RMSNorm", normalized_shape_); }

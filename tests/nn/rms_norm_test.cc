@@ -117,12 +117,12 @@ TEST(RMSNormModule, RefusesOtherShapes) {
   FnGraph graph([&](const Values& in) -> Values { return {norm(in[0])}; });
   graph.add_module("norm", norm);
   EXPECT_THAT(Message(CallStatus(graph, {Tensor::Zeros(DType::kF32, {3, 1, 3})})),
-              HasSubstr("RMSNorm: x is f32[3,1,3]; expected a floating-point value of last axes "
+              HasSubstr("rms_norm: x is f32[3,1,3]; expected a floating-point value of last axes "
                         "[2,3]"));
   EXPECT_THAT(Message(CallStatus(graph, {Tensor::Zeros(DType::kI64, {2, 3})})),
-              HasSubstr("RMSNorm: x is i64[2,3]; expected a floating-point value of last axes"));
+              HasSubstr("rms_norm: x is i64[2,3]; expected a floating-point value of last axes"));
   EXPECT_THAT(Message(CallStatus(graph, {Tensor::Zeros(DType::kF32, {3})})),
-              HasSubstr("RMSNorm: x is f32[3]; expected"));
+              HasSubstr("rms_norm: x is f32[3]; expected"));
   EXPECT_EQ(Message(RMSNorm({}).status()),
             "RMSNorm: normalized_shape is []; expected one or more extents of at least 1");
 }
