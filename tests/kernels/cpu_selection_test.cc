@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "halftone/core/cpu_features.h"
 #include "halftone/tests/kernels/cpu_check.h"
 #include "halftone/tests/support/run_kernel.h"
 
@@ -75,8 +77,11 @@ TEST(CpuSelection, WorkloadsRunOnFastKernels) {
   }
 }
 
-// The library's plain order is up to seventeen times as slow as its own with reorders around it.
+// The library's plain order is up to seventeen times as slow as its own with reorders around it. Up
+// to AVX2 it has nothing better than a matrix product for the gradient by the weights.
 TEST(CpuSelection, VolumesLieInTheLibrarysOrder) {
+  const bool limited = std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr ||
+                       CpuFeatures::Detect().level() < SimdLevel::kAvx512;
   const Shape x{2, 32, 4, 8, 8}, w{64, 32, 3, 3, 3}, y{2, 64, 4, 8, 8};
   const auto with_shape = [](const Shape& shape) {
     return ir::Attributes{{"padding", Ints{1, 1, 1}},
@@ -94,9 +99,9 @@ TEST(CpuSelection, VolumesLieInTheLibrarysOrder) {
       ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
       const std::string name = (*kernel)->name() + " " + (*kernel)->implementation();
       EXPECT_EQ(name.rfind("cpu:", 0), 0u) << c.name << ": " << name;
-      for (const char* slow : {"ref", "gemm"}) {
-        EXPECT_EQ(name.find(slow), std::string::npos) << c.name << ": " << name;
-      }
+      EXPECT_EQ(name.find("ref"), std::string::npos) << c.name << ": " << name;
+      if (limited && c.op == "conv3d_grad_weight") continue;
+      EXPECT_EQ(name.find("gemm"), std::string::npos) << c.name << ": " << name;
     }
   }
 }
