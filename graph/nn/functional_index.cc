@@ -1,3 +1,4 @@
+#include "halftone/core/status.h"
 #include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/functional_formula.h"
 
@@ -24,6 +25,42 @@ Value one_hot(const Value& x, int64_t num_classes, Loc loc) {
   const internal::At at(loc);
   const Value classes = internal::Counting(num_classes, 1, loc);
   return internal::CastTo(equal(at(unsqueeze(x, -1, loc)), at(classes)), DType::kI64, loc);
+}
+
+Value index_select(const Value& x, int64_t axis, const Value& index, Loc loc) {
+  if (index.valid() && index.rank() > 1) {
+    return Fail(loc, InvalidArgument("index_select: index is ", Name(index.dtype()), index.shape(),
+                                     "; expected rank 0 or 1"));
+  }
+  const int64_t at = internal::Axis("index_select", x, axis, loc);
+  const bool single = index.valid() && index.rank() == 0;
+  return Op("gather", {x, single ? reshape(index, {1}, loc) : index}, {{"axis", at}}, loc);
+}
+
+Value arange(int64_t start, std::optional<int64_t> end, int64_t step, Loc loc) {
+  const int64_t first = end ? start : 0, last = end.value_or(start);
+  if (step == 0) return Fail(loc, InvalidArgument("arange: step is 0; expected another number"));
+  // In unsigned numbers, which differences of any two fit.
+  const bool up = step > 0;
+  const auto begin = static_cast<uint64_t>(first), distance = static_cast<uint64_t>(step);
+  const uint64_t size = up ? distance : 0 - distance;
+  uint64_t span = 0;
+  if (up && last > first) span = static_cast<uint64_t>(last) - begin;
+  if (!up && last < first) span = begin - static_cast<uint64_t>(last);
+  const uint64_t count = span / size + (span % size != 0 ? 1 : 0);
+  // A constant is part of the graph, and of its file.
+  constexpr uint64_t kMost = uint64_t{1} << 27;
+  if (count > kMost) {
+    return Fail(loc, InvalidArgument("arange: ", count, " numbers from ", first, " to ", last,
+                                     "; expected at most ", kMost));
+  }
+  absl::StatusOr<Tensor> numbers =
+      Tensor::Allocate(DType::kI64, Shape{static_cast<int64_t>(count)});
+  if (!numbers.ok()) return Fail(loc, Annotate(numbers.status(), "arange: "));
+  for (uint64_t i = 0; i < count; ++i) {
+    numbers->data<int64_t>()[i] = static_cast<int64_t>(begin + i * distance);
+  }
+  return constant(*numbers, loc);
 }
 
 }  // namespace halftone::nn

@@ -7,6 +7,7 @@
 #include "halftone/graph/nn/linear.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/op.h"
+#include "halftone/graph/nn/resize.h"
 #include "halftone/graph/nn/sequential.h"
 
 namespace halftone::nn {
@@ -51,6 +52,10 @@ Value Linear::forward(const Value& x) {
 std::string Linear::description() const {
   return Concat("Linear(", in_features_, ", ", out_features_, ")");
 }
+
+std::string PixelShuffle::description() const { return Concat("PixelShuffle(", factor_, ")"); }
+
+std::string PixelUnshuffle::description() const { return Concat("PixelUnshuffle(", factor_, ")"); }
 
 std::string Dropout::description() const { return Concat("Dropout(", p_, ")"); }
 

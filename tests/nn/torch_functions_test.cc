@@ -5,26 +5,15 @@
 #include <cmath>
 #include <limits>
 
-#include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/nn/torch_row.h"
 
 namespace halftone::nn {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Doubles = std::vector<double>;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-struct TorchRow {
-  const char* name;
-  Value (*f)(const Values& in);
-  std::vector<Tensor> in;
-  Doubles y;
-  std::vector<Doubles> gradients;  // of the floating-point inputs; empty: not compared
-};
-
-#define HT_CALL(...) [](const Values& in) -> Value { return __VA_ARGS__; }
 
 const std::vector<TorchRow>& Rows() {
   static const auto* const rows = new std::vector<TorchRow>{
@@ -251,42 +240,8 @@ const std::vector<TorchRow>& Rows() {
   return *rows;
 }
 
-void ExpectNear(const Tensor& got, const Doubles& want, const std::string& what) {
-  ASSERT_EQ(got.num_elements(), static_cast<int64_t>(want.size())) << what;
-  double largest = 0;
-  for (double v : want) largest = std::max(largest, std::abs(v));
-  for (size_t i = 0; i < want.size(); ++i) {
-    EXPECT_NEAR(got.at(static_cast<int64_t>(i)), want[i], 2e-6 * std::abs(want[i]) + 3e-7 * largest)
-        << what << ", number " << i;
-  }
-}
-
 TEST(TorchFunctions, ValuesAndGradients) {
-  for (const TorchRow& row : Rows()) {
-    FnGraph graph([&](const Values& in) -> Values {
-      const Value y = row.f(in);
-      std::vector<int64_t> extents(y.shape().dims().begin(), y.shape().dims().end());
-      Doubles factors;
-      for (int64_t i = 0; i < y.shape().num_elements(); ++i) factors.push_back(double(i + 1));
-      const Value loss = sum(y * constant(Tensor::Of(DType::kF32, y.shape(), factors)));
-      std::vector<Value> wrt;
-      for (const Value& x : in) {
-        if (IsFloat(x.dtype())) wrt.push_back(x);
-      }
-      Values out = gradients(loss, wrt);
-      out.push_back(y);
-      return out;
-    });
-    const std::vector<Tensor> out = Call(graph, row.in);
-    ASSERT_EQ(out.size(), row.gradients.size() + 1) << row.name;
-    ExpectNear(out.back(), row.y, row.name);
-    // Of the operands that PyTorch differentiates: the first, or both of a pair.
-    for (size_t i = 0; i < row.gradients.size(); ++i) {
-      bool flows = i == 0;
-      for (double v : row.gradients[i]) flows = flows || v != 0;
-      if (flows) ExpectNear(out[i], row.gradients[i], Concat(row.name, ", gradient ", i));
-    }
-  }
+  for (const TorchRow& row : Rows()) ExpectAsInTorch(row);
 }
 
 // What a sigmoid rounds away stays: e^-30 and e^-25.

@@ -49,6 +49,15 @@ def test_parts_of_an_axis() -> None:
     assert parts(lambda x: [nn.stack([x, x], -1)]) == [[[i, i] for i in range(5)]]
 
 
+def test_einsum_and_repetitions() -> None:
+    near(run(lambda x: nn.einsum("ij,kj->ik", [x, x]), X), W @ W.T)
+    near(run(lambda x: nn.tile(x, [2, 1]), X), np.tile(W, (2, 1)))
+    near(run(lambda x: nn.repeat_interleave(x, 2, axis=1), X), W.repeat(2, axis=1))
+    near(run(lambda x: nn.pixel_shuffle(nn.reshape(x, [1, 1, 2, 3]), 1), X), W[None, None])
+    assert run(lambda x: nn.arange(1, 6, 2), X).tolist() == [1, 3, 5]
+    near(run(lambda x: nn.index_select(x, 1, nn.arange(2)), X), W[:, :2])
+
+
 def test_one_hot() -> None:
     assert run(lambda x: nn.one_hot(x, 3), np.array([2, 0])).tolist() == [[0, 0, 1], [1, 0, 0]]
 

@@ -1,0 +1,33 @@
+// Layers that change the resolution of images, described in modules.def.
+#pragma once
+
+#include <string>
+
+#include "halftone/graph/nn/functional.h"
+#include "halftone/graph/nn/module.h"
+
+namespace halftone::nn {
+
+class PixelShuffle : public Module {
+ public:
+  explicit PixelShuffle(int64_t upscale_factor) : factor_(upscale_factor) {}
+  Value forward(const Value& x) override { return pixel_shuffle(x, factor_, internal::CallSite()); }
+  std::string description() const override;
+
+ private:
+  int64_t factor_;
+};
+
+class PixelUnshuffle : public Module {
+ public:
+  explicit PixelUnshuffle(int64_t downscale_factor) : factor_(downscale_factor) {}
+  Value forward(const Value& x) override {
+    return pixel_unshuffle(x, factor_, internal::CallSite());
+  }
+  std::string description() const override;
+
+ private:
+  int64_t factor_;
+};
+
+}  // namespace halftone::nn
