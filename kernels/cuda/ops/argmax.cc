@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "halftone/kernels/cuda/device/axis_split.h"
+#include "halftone/kernels/axis_split.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
 #include "halftone/kernels/supports.h"
 

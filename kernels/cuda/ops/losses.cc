@@ -1,7 +1,7 @@
 // cross_entropy, cross_entropy_grad, mse_loss and l1_loss.
 #include "halftone/kernels/cuda/ops/losses.h"
 
-#include "halftone/kernels/cuda/device/axis_split.h"
+#include "halftone/kernels/axis_split.h"
 #include "halftone/kernels/cuda/device/index_check.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
 #include "halftone/kernels/supports.h"

@@ -1,7 +1,7 @@
 // softmax, log_softmax, softmax_grad and log_softmax_grad.
 #include "halftone/kernels/cuda/ops/softmax.h"
 
-#include "halftone/kernels/cuda/device/axis_split.h"
+#include "halftone/kernels/axis_split.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
 #include "halftone/kernels/supports.h"
 
