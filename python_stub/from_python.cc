@@ -38,4 +38,19 @@ nn::Size3d ToSize3d(py::handle object, const char* what) {
   return {extents[0], extents[1], extents[2]};
 }
 
+nn::Scale2d ToScale2d(py::handle object, const char* what) {
+  const auto is_number = [](py::handle part) {
+    return py::isinstance<py::int_>(part) || py::isinstance<py::float_>(part);
+  };
+  if (is_number(object)) return {py::cast<double>(object)};
+  if (py::isinstance<py::sequence>(object) && py::len(object) == 2) {
+    const auto pair = py::reinterpret_borrow<py::sequence>(object);
+    if (is_number(pair[0]) && is_number(pair[1])) {
+      return {py::cast<double>(pair[0]), py::cast<double>(pair[1])};
+    }
+  }
+  RaiseTypeError(Concat(what, " is ", py::cast<std::string>(py::repr(object)),
+                        "; expected a number or a pair of numbers (of height and width)"));
+}
+
 }  // namespace halftone::python

@@ -20,6 +20,9 @@ nn::Size2d ToSize2d(py::handle object, const char* what);
 // Depth, height and width: an int, or three. Errors: TypeError.
 nn::Size3d ToSize3d(py::handle object, const char* what);
 
+// Factors of both: a number, or a pair. Errors: TypeError.
+nn::Scale2d ToScale2d(py::handle object, const char* what);
+
 // What an argument is for: part of messages.
 struct ArgumentName {
   const char* function;
@@ -73,6 +76,32 @@ struct Python<nn::Size3d> {
   }
 };
 
+template <>
+struct Python<nn::Scale2d> {
+  using In = py::object;
+  static nn::Scale2d From(const py::object& in, ArgumentName name) {
+    return ToScale2d(in, name.parameter);
+  }
+  static py::object To(const nn::Scale2d& scale) {
+    if (scale.h == scale.w) return py::float_(scale.h);
+    return py::make_tuple(scale.h, scale.w);
+  }
+};
+
+// None, or what stands for a T that pybind11 does not know.
+template <typename T>
+requires std::is_same_v<typename Python<T>::In, py::object>
+struct Python<std::optional<T>> {
+  using In = py::object;
+  static std::optional<T> From(const py::object& in, ArgumentName name) {
+    if (in.is_none()) return std::nullopt;
+    return Python<T>::From(in, name);
+  }
+  static py::object To(const std::optional<T>& value) {
+    return value ? Python<T>::To(*value) : py::object(py::none());
+  }
+};
+
 // None (all), an int, or several.
 template <>
 struct Python<nn::AxisList> {
@@ -101,6 +130,7 @@ template <>
 struct Python<DType> {
   using In = py::object;
   static DType From(const py::object& in, ArgumentName /*name*/) { return ToDType(in); }
+  static py::object To(DType dtype) { return py::str(Name(dtype)); }
 };
 
 template <>

@@ -37,6 +37,52 @@ Value index_select(const Value& x, int64_t axis, const Value& index, Loc loc) {
   return Op("gather", {x, single ? reshape(index, {1}, loc) : index}, {{"axis", at}}, loc);
 }
 
+Value take_along_dim(const Value& x, const Value& indices, std::optional<int64_t> axis, Loc loc) {
+  if (!x.valid() || !indices.valid()) return {};
+  if (!axis) return take_along_dim(reshape(x, {-1}, loc), reshape(indices, {-1}, loc), 0, loc);
+  const std::optional<int64_t> at = internal::FindAxis("take_along_dim", x, *axis, loc);
+  if (!at) return {};
+  if (indices.rank() != x.rank()) {
+    return Fail(
+        loc, InvalidArgument("take_along_dim: indices is ", Name(indices.dtype()), indices.shape(),
+                             "; expected the rank of x, ", Name(x.dtype()), x.shape()));
+  }
+  std::vector<int64_t> from(x.shape().dims().begin(), x.shape().dims().end());
+  std::vector<int64_t> to(indices.shape().dims().begin(), indices.shape().dims().end());
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i == *at) continue;
+    if (from[i] == 1) from[i] = to[i];
+    if (to[i] == 1) to[i] = from[i];
+  }
+  // Extents that do not broadcast are the op's to name.
+  const Value table = Shape(from) == x.shape() ? x : broadcast_to(x, from, loc);
+  const Value picks = Shape(to) == indices.shape() ? indices : broadcast_to(indices, to, loc);
+  return Op("take_along_dim", {table, picks}, {{"axis", *at}}, loc);
+}
+
+Value scatter_add(const Value& x, int64_t axis, const Value& index, const Value& src, Loc loc) {
+  const std::optional<int64_t> at = internal::FindAxis("scatter_add", x, axis, loc);
+  if (!at || !internal::CheckFloats("scatter_add", x, loc) || !index.valid() || !src.valid()) {
+    return {};
+  }
+  bool fits = src.shape() == index.shape() && src.rank() == x.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) {
+    fits = i == *at || src.shape()[i] == x.shape()[i];
+  }
+  if (!fits) {
+    return Fail(loc, InvalidArgument("scatter_add: index is ", Name(index.dtype()), index.shape(),
+                                     ", src ", Name(src.dtype()), src.shape(),
+                                     "; expected equal extents, and those of x, ", Name(x.dtype()),
+                                     x.shape(), ", but along axis ", axis));
+  }
+  const DType dtype = Promote(x.dtype(), src.dtype());
+  const DType wide = Promote(dtype, DType::kF32);
+  const Value added = Op("take_along_dim_grad", {internal::CastTo(src, wide, loc), index},
+                         {{"axis", *at}, {"dim", x.shape()[static_cast<int>(*at)]}}, loc);
+  const internal::At value(loc);
+  return internal::CastTo(value(internal::CastTo(x, wide, loc)) + value(added), dtype, loc);
+}
+
 Value arange(int64_t start, std::optional<int64_t> end, int64_t step, Loc loc) {
   const int64_t first = end ? start : 0, last = end.value_or(start);
   if (step == 0) return Fail(loc, InvalidArgument("arange: step is 0; expected another number"));

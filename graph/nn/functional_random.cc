@@ -3,6 +3,37 @@
 #include "halftone/graph/nn/trace.h"
 
 namespace halftone::nn {
+namespace {
+
+// A random op whose numbers no other op of the step shares.
+Value Drawn(const char* op, const std::vector<Value>& inputs, ir::Attributes attrs, Loc loc) {
+  internal::Trace* trace = internal::Trace::Current();
+  if (trace == nullptr) return {};
+  attrs.Set("seed", trace->NextRandomSeed());
+  return Op(op, inputs, std::move(attrs), loc);
+}
+
+}  // namespace
+
+Value rand(const std::vector<int64_t>& shape, DType dtype, Loc loc) {
+  return Drawn("random_uniform", {}, {{"shape", shape}, {"dtype", dtype}}, loc);
+}
+
+Value randn(const std::vector<int64_t>& shape, DType dtype, Loc loc) {
+  return Drawn("random_normal", {}, {{"shape", shape}, {"dtype", dtype}}, loc);
+}
+
+Value uniform(double low, double high, const std::vector<int64_t>& shape, DType dtype, Loc loc) {
+  return Drawn("random_uniform", {},
+               {{"shape", shape}, {"dtype", dtype}, {"low", low}, {"high", high}}, loc);
+}
+
+Value normal(double mean, double std, const std::vector<int64_t>& shape, DType dtype, Loc loc) {
+  return Drawn("random_normal", {},
+               {{"shape", shape}, {"dtype", dtype}, {"mean", mean}, {"std", std}}, loc);
+}
+
+Value bernoulli(const Value& x, Loc loc) { return Drawn("bernoulli", {x}, {}, loc); }
 
 Value dropout(const Value& x, double p, Loc loc) {
   internal::Trace* trace = internal::Trace::Current();

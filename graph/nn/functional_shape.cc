@@ -175,6 +175,48 @@ Value permute(const Value& x, const std::vector<int64_t>& perm, Loc loc) {
   return Op("transpose", {x}, {{"perm", internal::Axes("permute", x, perm, loc)}}, loc);
 }
 
+Value flip(const Value& x, const AxisList& axes, Loc loc) {
+  return Op("flip", {x}, {{"axes", internal::Axes("flip", x, axes.axes, loc)}}, loc);
+}
+
+Value pad(const Value& x, const std::vector<int64_t>& pad, const std::string& mode, double value,
+          Loc loc) {
+  if (!x.valid()) return {};
+  const auto rank = static_cast<size_t>(x.rank());
+  if (pad.size() % 2 != 0 || pad.size() > 2 * rank) {
+    return Fail(loc, InvalidArgument("pad: ", pad.size(), " numbers for ", Name(x.dtype()),
+                                     x.shape(), "; expected two an axis, at most ", 2 * rank));
+  }
+  std::vector<int64_t> before(rank, 0), after(rank, 0), starts(rank, 0);
+  std::vector<int64_t> limits(x.shape().dims().begin(), x.shape().dims().end());
+  bool crops = false;
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const size_t axis = rank - 1 - i;
+    const int64_t front = pad[2 * i], back = pad[2 * i + 1], extent = limits[axis];
+    const int64_t taken_front = std::max<int64_t>(0, -std::max(front, -kMaxElements));
+    const int64_t taken_back = std::max<int64_t>(0, -std::max(back, -kMaxElements));
+    if (taken_front + taken_back > (mode == "constant" ? extent : 0)) {
+      return Fail(loc, InvalidArgument("pad: axis ", axis, " of ", Name(x.dtype()), x.shape(),
+                                       " padded by ", front, " and ", back, "; expected ",
+                                       mode == "constant" ? "to take away at most its extent"
+                                                          : "no negative number in this mode"));
+    }
+    before[axis] = std::max<int64_t>(0, front);
+    after[axis] = std::max<int64_t>(0, back);
+    starts[axis] = taken_front;
+    limits[axis] = extent - taken_back;
+    crops = crops || taken_front + taken_back > 0;
+  }
+  const Value kept =
+      crops
+          ? Op("slice", {x},
+               {{"starts", starts}, {"limits", limits}, {"strides", std::vector<int64_t>(rank, 1)}},
+               loc)
+          : x;
+  return Op("pad", {kept}, {{"before", before}, {"after", after}, {"mode", mode}, {"value", value}},
+            loc);
+}
+
 Value broadcast_to(const Value& x, const std::vector<int64_t>& shape, Loc loc) {
   return Op("broadcast_to", {x}, {{"shape", shape}}, loc);
 }

@@ -53,6 +53,8 @@ std::string Linear::description() const {
   return Concat("Linear(", in_features_, ", ", out_features_, ")");
 }
 
+std::string Upsample::description() const { return Concat("Upsample(", options_.mode, ")"); }
+
 std::string PixelShuffle::description() const { return Concat("PixelShuffle(", factor_, ")"); }
 
 std::string PixelUnshuffle::description() const { return Concat("PixelUnshuffle(", factor_, ")"); }

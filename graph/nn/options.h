@@ -34,6 +34,14 @@ struct Size3d {
   int64_t w;
 };
 
+// Factors of height and width; one number stands for both.
+struct Scale2d {
+  Scale2d(double both) : h(both), w(both) {}  // NOLINT: converts by design
+  Scale2d(double height, double width) : h(height), w(width) {}
+  double h;
+  double w;
+};
+
 // The axes of a reduction: sum(x), sum(x, 0), sum(x, {0, -1}).
 struct AxisList {
   AxisList() = default;                                                // all

@@ -8,6 +8,17 @@
 
 namespace halftone::nn {
 
+class Upsample : public Module {
+ public:
+  using Options = InterpolateOptions;
+  explicit Upsample(const InterpolateOptions& options = {}) : options_(options) {}
+  Value forward(const Value& x) override { return interpolate(x, options_, internal::CallSite()); }
+  std::string description() const override;
+
+ private:
+  InterpolateOptions options_;
+};
+
 class PixelShuffle : public Module {
  public:
   explicit PixelShuffle(int64_t upscale_factor) : factor_(upscale_factor) {}

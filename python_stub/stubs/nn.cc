@@ -21,6 +21,7 @@ const char* TypeName(Type<nn::Located>) { return "_Operand"; }
 const char* TypeName(Type<ValueFunction>) { return "Callable[[Value], Value]"; }
 const char* TypeName(Type<nn::Size2d>) { return "_Size2d"; }
 const char* TypeName(Type<nn::Size3d>) { return "_Size3d"; }
+const char* TypeName(Type<nn::Scale2d>) { return "_Scale2d"; }
 const char* TypeName(Type<nn::AxisList>) { return "_Axes"; }
 const char* TypeName(Type<nn::SplitSizes>) { return "Union[int, Sequence[int]]"; }
 const char* TypeName(Type<Tensor>) { return "_ArrayOrScalar"; }
@@ -46,6 +47,11 @@ std::string Default(const nn::Size3d& size) {
   return size.d == size.h && size.h == size.w
              ? Literal(size.h)
              : Concat("(", size.d, ", ", size.h, ", ", size.w, ")");
+}
+std::string Default(DType dtype) { return Literal(std::string(Name(dtype))); }
+std::string Default(const nn::Scale2d& scale) {
+  return scale.h == scale.w ? Literal(scale.h)
+                            : Concat("(", Literal(scale.h), ", ", Literal(scale.w), ")");
 }
 std::string Default(const nn::AxisList& /*all*/) { return "None"; }
 template <typename T>

@@ -53,6 +53,13 @@ TEST(CpuFault, GatherIndices) {
               "-3");
 }
 
+TEST(CpuFault, AnIndexForEachElement) {
+  ExpectFault(Case("take_along_dim", "high", {Reals({4}), Indices(DType::kI64, {3, 4})}), "4");
+  ExpectFault(Case("take_along_dim_grad", "low", {Reals({2}), Indices(DType::kI32, {1, -3})},
+                   {{"dim", int64_t{5}}}),
+              "-3");
+}
+
 TEST(CpuFault, Labels) {
   ExpectFault(Case("cross_entropy", "high", {Reals({3, 4}), Indices(DType::kI64, {0, -100, 4})}),
               "4");

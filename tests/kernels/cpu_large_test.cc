@@ -38,6 +38,30 @@ void AddReductions(std::vector<OpCase>& cases) {
   cases.push_back(Case("mse_loss", "long", {Reals({40000}), Reals({40000})}));
 }
 
+void AddLines(std::vector<OpCase>& cases) {
+  const auto add = [&](const char* variant, const Shape& x, int64_t axis) {
+    for (const char* op : {"cumsum", "prod"}) {
+      cases.push_back(Case(op, variant, {Reals(x, 0.9, 1.1)}, {{"axis", axis}}));
+    }
+    const ir::Attributes attrs = {{"axis", axis}, {"k", int64_t{20}}};
+    cases.push_back(Case("sort", variant, {Reals(x)}, attrs));
+    cases.push_back(Case("sort", Concat("all_", variant), {Reals(x)}, {{"axis", axis}}));
+    const OpInput picks = Whole(DType::kI64, x, 0, 40);
+    cases.push_back(Case("take_along_dim", variant, {Reals(x), picks}, {{"axis", axis}}));
+    cases.push_back(Case("take_along_dim_grad", variant, {Reals(x), picks},
+                         {{"axis", axis}, {"dim", int64_t{41}}}));
+  };
+  add("rows", {70, 700}, 1);
+  add("columns", {700, 70}, 0);
+  add("middle", {9, 300, 20}, 1);
+  cases.push_back(Case("flip", "both", {Reals({300, 215})}, {{"axes", Ints{0, 1}}}));
+  cases.push_back(Case("flip", "rows", {Reals({300, 215})}, {{"axes", Ints{0}}}));
+  cases.push_back(Case("pad", "image", {Reals({4, 8, 50, 50})},
+                       {{"before", Ints{0, 0, 2, 3}},
+                        {"after", Ints{0, 0, 1, 0}},
+                        {"mode", std::string("reflect")}}));
+}
+
 void AddCopies(std::vector<OpCase>& cases) {
   cases.push_back(Case("transpose", "matrix", {Reals({300, 215})}, {{"perm", Ints{1, 0}}}));
   cases.push_back(
@@ -128,6 +152,7 @@ void AddAttention(std::vector<OpCase>& cases) {
 std::vector<OpCase> LargeCases() {
   std::vector<OpCase> cases;
   AddReductions(cases);
+  AddLines(cases);
   AddCopies(cases);
   AddNorms(cases);
   AddRest(cases);

@@ -1,4 +1,6 @@
-// reshape transpose slice slice_grad concat.
+// reshape transpose slice slice_grad concat flip pad.
+#include <limits>
+
 #include "halftone/tests/support/op_cases.h"
 
 namespace halftone::testing {
@@ -83,6 +85,55 @@ void AddConcat(std::vector<OpCase>& cases) {
                                   {{"axis", int64_t{0}}})));
 }
 
+void AddFlip(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& x, Ints axes) {
+    cases.push_back(Case("flip", variant, {Reals(x)}, {{"axes", std::move(axes)}}));
+  };
+  add("vector", {33}, {0});
+  add("rows", {5, 7}, {0});
+  add("columns", {5, 33}, {-1});
+  add("all", {3, 4, 5}, {});
+  add("middle", {3, 4, 5}, {1});
+  add("two", {2, 3, 4, 5}, {3, 1});
+  add("extent_one", {3, 1}, {1});
+  add("scalar", {}, {});
+  add("empty", {0, 3}, {0, 1});
+  cases.push_back(
+      NoGradient(Case("flip", "i64", {Whole(DType::kI64, {4, 5}, -9, 9)}, {{"axes", Ints{1}}})));
+  cases.push_back(NoGradient(Case("flip", "bool", {Bools({3, 5})}, {{"axes", Ints{0}}})));
+}
+
+void AddPad(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& x, Ints before, Ints after,
+                       const std::string& mode, double value) {
+    cases.push_back(Case("pad", variant, {Reals(x)},
+                         {{"before", std::move(before)},
+                          {"after", std::move(after)},
+                          {"mode", mode},
+                          {"value", value}}));
+  };
+  for (const std::string mode : {"constant", "reflect", "replicate"}) {
+    add(mode + "_vector", {31}, {3}, {2}, mode, 0);
+    add(mode + "_one_side", {5, 7}, {0, 6}, {0, 0}, mode, -1.5);
+    add(mode + "_rows", {5, 7}, {2, 0}, {1, 0}, mode, 0.1);
+    add(mode + "_image", {2, 3, 4, 5}, {0, 0, 1, 2}, {0, 0, 3, 4}, mode, 0.25);
+    add(mode + "_middle", {3, 4, 6}, {0, 3, 0}, {0, 2, 0}, mode, 2);
+    add(mode + "_nothing", {3, 4}, {0, 0}, {0, 0}, mode, 1);
+    add(mode + "_scalar", {}, {}, {}, mode, 1);
+    add(mode + "_no_rows", {0, 3}, {0, 1}, {0, 2}, mode, 1);
+    cases.push_back(NoGradient(
+        Case("pad", mode + "_i32", {Whole(DType::kI32, {3, 3}, -9, 9)},
+             {{"before", Ints{1, 0}}, {"after", Ints{1, 2}}, {"mode", mode}, {"value", -7.0}})));
+    cases.push_back(NoGradient(
+        Case("pad", mode + "_bool", {Bools({3, 3})},
+             {{"before", Ints{1, 0}}, {"after", Ints{1, 2}}, {"mode", mode}, {"value", 1.0}})));
+  }
+  add("replicate_far", {2, 3}, {0, 7}, {5, 9}, "replicate", 0);
+  add("infinite", {3}, {1}, {1}, "constant", -std::numeric_limits<double>::infinity());
+  cases.back().gradient = false;  // a difference of infinities
+  add("from_nothing", {2, 0}, {0, 1}, {1, 2}, "constant", 3);
+}
+
 }  // namespace
 
 void AddCases_movement(std::vector<OpCase>& cases) {
@@ -91,6 +142,8 @@ void AddCases_movement(std::vector<OpCase>& cases) {
   AddTranspose(cases);
   AddSlice(cases);
   AddConcat(cases);
+  AddFlip(cases);
+  AddPad(cases);
 }
 
 }  // namespace halftone::testing

@@ -58,6 +58,37 @@ def test_einsum_and_repetitions() -> None:
     near(run(lambda x: nn.index_select(x, 1, nn.arange(2)), X), W[:, :2])
 
 
+def test_orders() -> None:
+    near(run(lambda x: nn.sort(x)[0], X), np.sort(W))
+    np.testing.assert_array_equal(run(lambda x: nn.argsort(x, descending=True), X), np.argsort(-W))
+    near(run(lambda x: nn.topk(x, 2, largest=False)[0], X), np.sort(W)[:, :2])
+    near(run(lambda x: nn.max_with_indices(x, 1)[0], X), W.max(1))
+    near(run(lambda x: nn.min(x), X), W.min())
+    near(run(lambda x: nn.take_along_dim(x, nn.argsort(x), 1), X), np.sort(W))
+    near(run(lambda x: nn.cumsum(x, 1), X), W.cumsum(1))
+    near(run(lambda x: nn.prod(x), X), W.prod())
+    near(run(lambda x: nn.flip(x, [0, 1]), X), W[::-1, ::-1])
+    near(run(lambda x: nn.pad(x, [1, 2], mode="reflect"), X), np.pad(W, ((0, 0), (1, 2)), "reflect"))
+
+
+def test_interpolate() -> None:
+    image = X.reshape(1, 1, 2, 3)
+    doubled = image.repeat(2, axis=2).repeat(2, axis=3)
+    near(run(lambda x: nn.interpolate(x, scale_factor=2), image), doubled)
+    near(run(lambda x: nn.interpolate(x, size=(4, 6)), image), doubled)
+    near(run(lambda x: nn.interpolate(x, scale_factor=(2.0, 2)), image), doubled)
+    got = run(lambda x: nn.interpolate(x, size=[2, 5], mode="bilinear", align_corners=True), image)
+    near(got[0, 0, :, ::2], W)
+
+
+def test_random_numbers() -> None:
+    got = run(lambda x: nn.rand([1000], dtype="float64"), X)
+    assert got.dtype == np.float64 and 0 <= got.min() and got.max() < 1
+    assert abs(run(lambda x: nn.randn([1000]), X).mean()) < 0.2
+    near(run(lambda x: nn.normal(2, 0, [3]), X), [2, 2, 2])
+    assert set(run(lambda x: nn.bernoulli(nn.uniform(0, 1, [100])), X)) == {0, 1}
+
+
 def test_one_hot() -> None:
     assert run(lambda x: nn.one_hot(x, 3), np.array([2, 0])).tolist() == [[0, 0, 1], [1, 0, 0]]
 

@@ -23,6 +23,10 @@ const std::map<std::string, OpClass>& Classes() {
           "relu6",         "relu6_grad",   "hardtanh",   "hardtanh_grad"}) {
       (*map)[op] = OpClass::kExact;
     }
+    for (const char* op : {"flip", "pad", "sort", "take_along_dim", "random_uniform",
+                           "random_normal", "bernoulli"}) {
+      (*map)[op] = OpClass::kExact;
+    }
     for (const char* op : {"exp", "log", "cos", "sin", "erf", "pow", "sigmoid", "sigmoid_grad",
                            "tanh", "tanh_grad", "silu", "silu_grad", "gelu", "gelu_grad"}) {
       (*map)[op] = OpClass::kFunction;
@@ -32,6 +36,7 @@ const std::map<std::string, OpClass>& Classes() {
                            "max_pool2d_grad", "conv2d_grad_bias", "conv3d_grad_bias"}) {
       (*map)[op] = OpClass::kSum;
     }
+    for (const char* op : {"cumsum", "prod", "take_along_dim_grad"}) (*map)[op] = OpClass::kSum;
     for (const char* op : {"matmul", "linear", "conv2d", "conv2d_grad_input", "conv2d_grad_weight",
                            "conv3d", "conv3d_grad_input", "conv3d_grad_weight"}) {
       (*map)[op] = OpClass::kContraction;

@@ -1,5 +1,5 @@
 // Ops that only move values, by the size of an element: relayout transpose broadcast_to slice
-// slice_grad concat reshape. Any dtype; any layout where the types name one, except reshape.
+// slice_grad concat flip reshape. Any dtype; any layout where the types name one, except reshape.
 #include <cstring>
 
 #include "halftone/core/threads.h"
@@ -88,6 +88,16 @@ CopyPlan PlanSliceGrad(const ir::Node& node) {
   return {node.input_type(0).shape, ir::StridesOf(node.input_type(0)), to, 0, offset};
 }
 
+CopyPlan PlanFlip(const ir::Node& node) {
+  const Shape& shape = node.output_type().shape;
+  CopyPlan plan{shape, ir::StridesOf(node.input_type(0)), ir::StridesOf(node.output_type())};
+  for (int axis : ops::CheckedAxes(node.attrs().GetInts("axes"), shape.rank())) {
+    plan.from_offset += std::max<int64_t>(0, shape[axis] - 1) * plan.from[axis];
+    plan.from[axis] = -plan.from[axis];
+  }
+  return plan;
+}
+
 std::vector<CopyPlan> PlanConcat(const ir::Node& node) {
   const Strides to = ir::StridesOf(node.output_type());
   const int axis = ops::CheckedAxis(node.attrs().GetInt("axis"), node.output_type().shape.rank());
@@ -132,6 +142,7 @@ void Register_cpu_copy(KernelRegistry& r) {
   AddCopy(r, "broadcast_to", PlanBroadcast);
   AddCopy(r, "slice", PlanSlice);
   AddCopy(r, "slice_grad", PlanSliceGrad, /*clear=*/true);
+  AddCopy(r, "flip", PlanFlip);
   AddNativeCandidate(r, "copy", "concat", ir::kAnyDType, nullptr,
                      [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
                        return std::make_unique<CopyKernel>(node, PlanConcat(node), false);

@@ -1,5 +1,5 @@
-// Ops that only move values: relayout transpose broadcast_to slice slice_grad concat reshape. Any
-// dtype, any layout that the types name.
+// Ops that only move values: relayout transpose broadcast_to slice slice_grad concat flip reshape.
+// Any dtype, any layout that the types name.
 #include "halftone/graph/ops/support/infer.h"
 #include "halftone/kernels/cuda/runtime/copy_plan.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
@@ -94,6 +94,16 @@ CopyView ViewOfSliceGrad(const ir::Node& node) {
   return {ops::ToInts(dy.shape), StrideInts(dy), to, 0, offset};
 }
 
+CopyView ViewOfFlip(const ir::Node& node) {
+  const ir::ValueType& y = node.output_type();
+  CopyView view{ops::ToInts(y.shape), StrideInts(node.input_type(0)), StrideInts(y)};
+  for (int axis : ops::CheckedAxes(node.attrs().GetInts("axes"), y.shape.rank())) {
+    view.from_offset += std::max<int64_t>(0, y.shape[axis] - 1) * view.from_strides[axis];
+    view.from_strides[axis] = -view.from_strides[axis];
+  }
+  return view;
+}
+
 std::vector<CopyView> ViewsOfConcat(const ir::Node& node) {
   const Ints to = StrideInts(node.output_type());
   const int axis = ops::CheckedAxis(node.attrs().GetInt("axis"), node.output_type().shape.rank());
@@ -125,6 +135,7 @@ void Register_cuda_copy(KernelRegistry& r) {
   AddCopy(r, "broadcast_to", ViewOfBroadcast);
   AddCopy(r, "slice", ViewOfSlice);
   AddCopy(r, "slice_grad", ViewOfSliceGrad);
+  AddCopy(r, "flip", ViewOfFlip);
   AddCudaCandidate(r, "native", "concat", ir::kAnyDType, nullptr,
                    [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
                      return std::make_unique<CopyKernel>(node, ViewsOfConcat(node),

@@ -1,5 +1,6 @@
-// reshape broadcast_to transpose slice slice_grad concat: elements move, their bits stay.
+// reshape broadcast_to transpose slice slice_grad concat flip pad: elements move, their bits stay.
 
+#include "halftone/graph/ops/support/padding.h"
 #include "halftone/kernels/reference/support/reference_kernel.h"
 
 namespace halftone::kernels {
@@ -64,6 +65,43 @@ RefRun MakeConcat(RefNode& node) {
   };
 }
 
+RefRun MakeFlip(RefNode& node) {
+  const Shape& x = node.in(0);
+  auto strides = x.strides();
+  int64_t start = 0;
+  for (int axis : ops::CheckedAxes(node.attrs.GetInts("axes"), x.rank())) {
+    start += std::max<int64_t>(0, x[axis] - 1) * strides[axis];
+    strides[axis] = -strides[axis];
+  }
+  return CopyBy(IndexMap(x.dims(), strides, start));
+}
+
+RefRun MakePad(RefNode& node) {
+  const ops::PadMode mode = ops::PadModeOf(node.attrs.GetString("mode"));
+  const Shape x = node.in(0), y = node.out(0);
+  const auto x_strides = x.strides(), y_strides = y.strides();
+  const std::vector<int64_t> before = node.attrs.GetInts("before");
+  const bool is_float = IsFloat(node.inputs[0].dtype);
+  const double value = node.attrs.GetFloat("value");
+  return [=](const RefCall& call) {
+    for (int64_t i = 0; i < y.num_elements(); ++i) {
+      int64_t from = 0, rest = i;
+      for (int axis = 0; axis < y.rank() && from >= 0; ++axis) {
+        const int64_t at = ops::PaddedFrom(mode, rest / y_strides[axis], before[axis], x[axis]);
+        rest %= y_strides[axis];
+        from = at < 0 ? -1 : from + at * x_strides[axis];
+      }
+      if (from >= 0) {
+        call.Copy(0, from, 0, i);
+      } else if (is_float) {
+        call.Store(0, i, value);
+      } else {
+        call.StoreInt(0, i, static_cast<int64_t>(value));
+      }
+    }
+  };
+}
+
 }  // namespace
 
 void Register_reference_movement(KernelRegistry& r) {
@@ -74,6 +112,8 @@ void Register_reference_movement(KernelRegistry& r) {
   AddReference(r, "slice", ir::kAnyDType, MakeSlice);
   AddReference(r, "slice_grad", ir::kAnyDType, MakeSliceGrad);
   AddReference(r, "concat", ir::kAnyDType, MakeConcat);
+  AddReference(r, "flip", ir::kAnyDType, MakeFlip);
+  AddReference(r, "pad", ir::kAnyDType, MakePad);
 }
 
 }  // namespace halftone::kernels

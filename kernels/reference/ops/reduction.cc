@@ -1,4 +1,5 @@
-// sum mean max argmax sum_to_shape. Sums of floats accumulate in double, of integers exactly.
+// sum mean max argmax sum_to_shape prod. Sums and products of floats accumulate in double, of
+// integers exactly.
 
 #include <cmath>
 #include <limits>
@@ -108,6 +109,30 @@ RefRun MakeArgmax(RefNode& node) {
   };
 }
 
+RefRun MakeProd(RefNode& node) {
+  const Plan plan(node.in(0), {ops::CheckedAxis(node.attrs.GetInt("axis"), node.in(0).rank())});
+  const bool is_float = IsFloat(node.inputs[0].dtype);
+  return [plan, is_float](const RefCall& call) {
+    for (int64_t o = 0; o < plan.kept.size(); ++o) {
+      double product = 1;
+      uint64_t exact = 1;
+      for (int64_t k = 0; k < plan.reduced.size(); ++k) {
+        const int64_t at = plan.kept(o) + plan.reduced(k);
+        if (is_float) {
+          product *= call.Load(0, at);
+        } else {
+          exact *= static_cast<uint64_t>(call.LoadInt(0, at));
+        }
+      }
+      if (is_float) {
+        call.Store(0, o, product);
+      } else {
+        call.StoreWrapped(0, o, static_cast<int64_t>(exact));
+      }
+    }
+  };
+}
+
 }  // namespace
 
 void Register_reference_reduction(KernelRegistry& r) {
@@ -118,6 +143,7 @@ void Register_reference_reduction(KernelRegistry& r) {
   AddReference(r, "sum_to_shape", ir::kNumeric, MakeSumToShape);
   AddReference(r, "max", ir::kNumeric, MakeMax);
   AddReference(r, "argmax", ir::kNumeric, MakeArgmax);
+  AddReference(r, "prod", ir::kNumeric, MakeProd);
 }
 
 }  // namespace halftone::kernels
