@@ -12,22 +12,20 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/usage.h"
 #include "halftone/benchmarks/support/bare_onednn.h"
-#include "halftone/benchmarks/support/bert.h"
 #include "halftone/benchmarks/support/workloads.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
-#include "halftone/core/philox.h"
 #include "halftone/core/threads.h"
 #include "halftone/examples/support/device_choice.h"
 #include "halftone/examples/support/progress.h"
 
-ABSL_FLAG(std::string, workload, "mlp", "mlp, fashion_cnn or bert_base");
+ABSL_FLAG(std::string, workload, "mlp", "a name of benchmarks/support/workloads.h");
 ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
 ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, threads, 2, "CPU threads");
 ABSL_FLAG(int, steps, 0,
           "timed steps in each round, on CUDA in each block; "
-          "0: 300 for mlp, 20 for fashion_cnn, 3 for bert_base");
+          "0: 300 for mlp, 20 for fashion_cnn, 3 to 5 for others");
 ABSL_FLAG(int, blocks, 15, "on CUDA: blocks of steps in each round, after one to warm up");
 ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
 ABSL_FLAG(bool, bare, false, "also time the bare oneDNN step (f32 and bf16), round by round");
@@ -61,48 +59,6 @@ double BlockSeconds(int blocks, int steps, const Fn& fn, const Wait& wait) {
   return block / steps;
 }
 
-// A graph and the fixed data it trains on. A null graph: no such workload.
-struct Model {
-  std::unique_ptr<nn::Graph> graph;
-  int64_t params = 0;
-  std::vector<Tensor> in;
-};
-
-Tensor RandomBelow(PhiloxStream& random, const Shape& shape, uint64_t bound) {
-  Tensor t = Tensor::Empty(DType::kI64, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    t.data<int64_t>()[i] = static_cast<int64_t>(random.Below(bound));
-  }
-  return t;
-}
-
-Model MakeModel(const std::string& name) {
-  PhiloxStream random(1);
-  Model model;
-  if (name == "bert_base") {
-    const BertSize size;
-    auto bert = std::make_unique<BertBase>(size);
-    model.params = bert->num_parameters();
-    model.graph = std::move(bert);
-    const auto words = static_cast<uint64_t>(size.vocabulary);
-    model.in = {RandomBelow(random, {size.batch, size.positions}, words),
-                RandomBelow(random, {size.batch * size.positions}, words)};
-    return model;
-  }
-  for (const Workload& workload : Workloads()) {
-    if (workload.name != name) continue;
-    Tensor x = Tensor::Empty(DType::kF32, workload.x_shape);
-    for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = random.Normal();
-    auto classifier = workload.make();
-    for (const auto& p : classifier->net.named_parameters()) {
-      model.params += p.second.shape().num_elements();
-    }
-    model.graph = std::move(classifier);
-    model.in = {x, RandomBelow(random, {workload.x_shape[0]}, 10)};
-  }
-  return model;
-}
-
 int Fail(const std::string& message) {
   cli::PrintMessage("train_step", message);
   return 2;
@@ -110,10 +66,9 @@ int Fail(const std::string& message) {
 
 int Main() {
   const std::string name = absl::GetFlag(FLAGS_workload), amp_choice = absl::GetFlag(FLAGS_amp);
-  Model model = MakeModel(name);
-  if (model.graph == nullptr) {
-    return Fail("--workload is \"" + name + "\"; expected mlp, fashion_cnn or bert_base");
-  }
+  const auto workload = MakeWorkload(name);
+  if (!workload.ok()) return Fail("--workload: " + Message(workload.status()));
+  const std::vector<Tensor>& data = (*workload)->data;
   const auto low = ParseDType(amp_choice);
   if (amp_choice != "off" && !(low && IsLow(*low))) {
     return Fail("--amp is \"" + amp_choice + "\"; expected off, bf16 or f16");
@@ -128,30 +83,30 @@ int Main() {
   if (!choice->note.empty()) cli::PrintMessage("note", choice->note);
   const bool on_cpu = choice->device == Device::Cpu(), bare = absl::GetFlag(FLAGS_bare);
   if (bare && !on_cpu) return Fail("--bare: expected --device=cpu");
-  if (bare && name == "bert_base") return Fail("--bare: expected mlp or fashion_cnn");
+  if (bare && name != "mlp" && name != "fashion_cnn")
+    return Fail("--bare: expected mlp or fashion_cnn");
   const char* policy = std::getenv("OMP_WAIT_POLICY");
   if (on_cpu && policy != nullptr && strcasecmp(policy, "passive") == 0) {
     return Fail("OMP_WAIT_POLICY=passive makes a parallel region 70 times slower; unset it");
   }
   SetNumThreads(threads);
-  const int steps = absl::GetFlag(FLAGS_steps) > 0 ? absl::GetFlag(FLAGS_steps)
-                    : name == "mlp"                ? 300
-                    : name == "bert_base"          ? 3
-                                                   : 20;
+  const int steps =
+      absl::GetFlag(FLAGS_steps) > 0 ? absl::GetFlag(FLAGS_steps) : (*workload)->steps;
 
-  model.graph->to(choice->device);
-  if (low) model.graph->config.enable_amp(true, {.dtype = low});
+  TrainingStep graph(**workload);
+  graph.to(choice->device);
+  if (low) graph.config.enable_amp(true, {.dtype = low});
   std::vector<Tensor> out = {Tensor::Zeros(DType::kF32, {})};
   absl::Status status;
   const auto step = [&] {
-    if (status.ok()) status = model.graph->Run(model.in, absl::MakeSpan(out));
+    if (status.ok()) status = graph.Run(data, absl::MakeSpan(out));
   };
   const auto wait = [&] {
-    if (status.ok()) status = model.graph->synchronize();
+    if (status.ok()) status = graph.synchronize();
   };
   const double first = BlockSeconds(1, 1, step, wait);
   if (!status.ok()) return Fail(Message(status));
-  if (absl::GetFlag(FLAGS_kernels)) std::fputs(model.graph->kernel_log().c_str(), stderr);
+  if (absl::GetFlag(FLAGS_kernels)) std::fputs(graph.kernel_log().c_str(), stderr);
 
   const auto bare_f32 = bare ? MakeBareStep(name, false) : nullptr,
              bare_bf16 = bare ? MakeBareStep(name, true) : nullptr;
@@ -170,7 +125,7 @@ int Main() {
       "\"step_s\": %.7f, \"first_step_s\": %.4f, \"params\": %lld, \"loss\": %.6f, \"peak_mib\": "
       "%.1f",
       name.c_str(), choice->name.c_str(), amp_choice.c_str(), threads, best, first,
-      static_cast<long long>(model.params), out[0].item(), example::PeakRssMib());
+      static_cast<long long>((*workload)->num_parameters()), out[0].item(), example::PeakRssMib());
   if (bare) std::printf(", \"bare_f32_s\": %.7f, \"bare_bf16_s\": %.7f", best_f32, best_bf16);
   std::printf("}\n");
   return 0;

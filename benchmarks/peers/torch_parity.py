@@ -1,16 +1,24 @@
 #!/usr/bin/env python3
-"""Losses of mlp and fashion_cnn over 50 f32 training steps in PyTorch, from weights and data that a formula gives.
+"""Reference workloads from the same weights and data in Halftone and in PyTorch, f32 and f64.
 
-The same formula stands in tests/parity/hash_values.h; so nothing but the losses has to be recorded.
-usage: torch_parity.py [--steps N] > tests/parity/torch_losses.txt
+usage: torch_parity.py --record > tests/parity/torch_losses.txt
+       torch_parity.py --program build/release/benchmarks/parity [--only NAME,...] [--steps N] [--amp off|bf16|f16]
+The first records the losses of 50 f32 steps of the small workloads. The second compares, with the packages torch and safetensors:
+the losses of N steps, and each parameter's gradient in the first, by its distance from PyTorch's in f64 over the distance of PyTorch's own.
+Weights and data come from the formula of benchmarks/support/hash_values.h; so nothing but losses has to be recorded.
 """
 import argparse
+import json
+import os
+import subprocess
+import tempfile
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
-from torch_workloads import FashionCNN, MLP
+from torch_workloads import workloads
+
+X, TARGET, BOXES = 1000, 1001, 1002  # tags of the data; those of the parameters begin at 1
 
 
 def hash_words(tag, count):
@@ -22,36 +30,110 @@ def hash_words(tag, count):
         return h ^ (h >> np.uint32(16))
 
 
-def hash_uniform(tag, shape, bound):
-    """f32 in [-bound, bound): 24 bits, scaled in f32."""
+def uniform(tag, shape, bound, center=0.0):
+    """f32 in [center - bound, center + bound): 24 bits, scaled in f32."""
     u = (hash_words(tag, int(np.prod(shape))) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
-    return torch.from_numpy(((np.float32(2) * u - np.float32(1)) * np.float32(bound)).reshape(shape))
+    return torch.from_numpy(((np.float32(2) * u - np.float32(1)) * np.float32(bound) + np.float32(center)).reshape(shape))
 
 
-def run(name, model, x_shape, optimizer, steps):
+def labels(tag, shape, classes):
+    return torch.from_numpy((hash_words(tag, int(np.prod(shape))) % np.uint32(classes)).astype(np.int64).reshape(shape))
+
+
+def sparse_labels(tag, shape, classes, every):
+    chosen = torch.from_numpy((hash_words(tag + 1000, int(np.prod(shape))) % np.uint32(every) == 0).reshape(shape))
+    return (labels(tag, shape, classes - 1) + 1) * chosen
+
+
+def data_of(name):
+    """x and target of a workload."""
+    if name == 'mlp': return uniform(X, (128, 256), 1), labels(TARGET, (128,), 10)
+    if name == 'fashion_cnn': return uniform(X, (128, 1, 28, 28), 1), labels(TARGET, (128,), 10)
+    if name == 'resnet50': return uniform(X, (16, 3, 224, 224), 1), labels(TARGET, (16,), 1000)
+    if name == 'bert_base': return labels(X, (8, 128), 30522), labels(TARGET, (1024,), 30522)
+    if name == 'gpt2_small': return labels(X, (4, 256), 50257), labels(TARGET, (1024,), 50257)
+    if name == 'edsr': return uniform(X, (8, 3, 48, 48), 1), uniform(TARGET, (8, 3, 192, 192), 1)
+    return uniform(X, (2, 3, 512, 512), 1), (sparse_labels(TARGET, (2, 18432), 21, 100), uniform(BOXES, (2, 18432, 4), 1))
+
+
+def to(value, dtype):
+    if isinstance(value, tuple): return tuple(to(v, dtype) for v in value)
+    return value.to(dtype) if value.is_floating_point() else value
+
+
+def run(workload, dtype, steps, low=None):
+    """Losses of the first steps, and the gradients of the first by name."""
+    name, make, _, loss_fn, make_optimizer, _ = workload
+    model = make().train()
     with torch.no_grad():
-        for tag, p in enumerate(model.parameters(), start=1):
+        for tag, (path, p) in enumerate(model.named_parameters(), start=1):
             fan_in = p[0].numel() if p.dim() > 1 else p.numel()
-            p.copy_(hash_uniform(tag, tuple(p.shape), fan_in**-0.5))
-    x = hash_uniform(100, x_shape, 1.0)
-    y = torch.from_numpy((hash_words(101, x_shape[0]) % np.uint32(10)).astype(np.int64))
-    opt = optimizer(model.parameters())
-    for step in range(1, steps + 1):
-        opt.zero_grad()
-        loss = F.cross_entropy(model(x), y)
+            center = 1 if p.dim() == 1 and path.endswith('weight') else 0
+            p.copy_(uniform(tag, tuple(p.shape), np.float32(fan_in**-0.5), center))
+    model.to(dtype)
+    x, y = to(data_of(name), dtype)
+    optimizer = make_optimizer(model.parameters())
+    losses, gradients = [], None
+    for _ in range(steps):
+        optimizer.zero_grad()
+        with torch.autocast('cpu', dtype=low or torch.bfloat16, enabled=low is not None):
+            loss = loss_fn(model(x), y)
         loss.backward()
-        opt.step()
-        print(name, step, f'{loss.item():.9g}')
+        if gradients is None: gradients = {path: p.grad.double().clone() for path, p in model.named_parameters()}
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, gradients
+
+
+def relative(values, of): return [abs(a - b) / abs(b) for a, b in zip(values, of)]
+
+
+def compare(workload, program, steps, amp):
+    from safetensors.torch import load_file
+    name = workload[0]
+    low = {'off': None, 'bf16': torch.bfloat16, 'f16': torch.float16}[amp]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'gradients.safetensors')
+        done = subprocess.run([program, f'--workload={name}', f'--amp={amp}', f'--steps={steps}', f'--gradients={path}',
+                               f'--threads={torch.get_num_threads()}'], check=True, capture_output=True, text=True)
+        ours, gradients = json.loads(done.stdout), {k: v.double() for k, v in load_file(path).items()}
+    f32, f32_gradients = run(workload, torch.float32, steps, low)
+    # What the errors are measured from: f64, or f32 where 16 bit is compared.
+    right, right_gradients = run(workload, torch.float64 if low is None else torch.float32, steps)
+    assert gradients.keys() == right_gradients.keys(), gradients.keys() ^ right_gradients.keys()
+    ratios = {}
+    for path, g in right_gradients.items():
+        size = g.norm().item()
+        error, own = ((v[path] - g).norm().item() for v in (gradients, f32_gradients))
+        # A gradient that is zero but for rounding, or that both have exactly, has no ratio to tell.
+        ratios[path] = error / own if own > 1e-9 * size and size > 1e-12 else (1.0 if error <= 1e-7 * max(size, 1e-12) else float('inf'))
+    worst = max(ratios, key=ratios.get)
+    print(json.dumps(dict(
+        name=name, amp=amp, torch=torch.__version__.split('+')[0], params=ours['params'], loss=ours['losses'][0], right_loss=right[0],
+        first_loss_error=relative(ours['losses'], right)[0], torch_first_loss_error=relative(f32, right)[0],
+        largest_loss_error=max(relative(ours['losses'], right)), torch_largest_loss_error=max(relative(f32, right)),
+        gradients=len(ratios), above_2=sum(r > 2 for r in ratios.values()), median_ratio=sorted(ratios.values())[len(ratios) // 2],
+        worst_ratio=ratios[worst], worst=worst)), flush=True)
+
+
+def record(steps):
+    print(f'# torch {torch.__version__.split("+")[0]}, f32, CPU; benchmarks/peers/torch_parity.py --record; workload step loss')
+    for workload in workloads():
+        if workload[0] not in ('mlp', 'fashion_cnn'): continue
+        for step, loss in enumerate(run(workload, torch.float32, steps)[0], start=1): print(workload[0], step, f'{loss:.9g}')
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument('--steps', type=int, default=50)
-    steps = ap.parse_args().steps
-    torch.set_num_threads(2)
-    print(f'# torch {torch.__version__.split("+")[0]}, f32, CPU; benchmarks/peers/torch_parity.py; workload step loss')
-    run('mlp', MLP(), (128, 256), lambda p: torch.optim.SGD(p, lr=1e-3), steps)
-    run('fashion_cnn', FashionCNN(), (128, 1, 28, 28), lambda p: torch.optim.Adam(p, lr=1e-4), steps)
+    ap.add_argument('--record', action='store_true'); ap.add_argument('--program'); ap.add_argument('--only')
+    ap.add_argument('--steps', type=int, default=1); ap.add_argument('--amp', default='off', choices=('off', 'bf16', 'f16'))
+    ap.add_argument('--threads', type=int, default=2)
+    a = ap.parse_args()
+    torch.set_num_threads(a.threads)
+    if a.record: return record(50)
+    if not a.program: ap.error('expected --record or --program')
+    for workload in workloads():
+        if not a.only or workload[0] in a.only.split(','): compare(workload, a.program, a.steps, a.amp)
 
 
 if __name__ == '__main__':

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Training-step times of the reference workloads in PyTorch on this machine's CPU or its first CUDA device.
 
-usage: torch_workloads.py [--only NAME,...] [--device cpu|cuda] [--mode eager|compile|reduce-overhead] [--amp off,bf16,f16] [--threads N] [--steps N]
+usage: torch_workloads.py [--only NAME,...] [--device cpu|cuda] [--mode eager|compile|reduce-overhead] [--amp off,bf16,f16] [--threads N] [--steps N] [--channels-last] [--fused]
 Prints one JSON line per workload and precision: median step seconds (forward + backward + optimizer step), peak RSS in MiB.
 On the CPU of single steps; on CUDA of blocks of --steps steps, inputs copied in from page-locked memory in each step.
-The same shapes, batch sizes and optimizers are in shared/workloads.md; change both together.
+Modules have the names of benchmarks/support/workloads.cc; shapes, batch sizes and optimizers are the same: change both together.
 """
 import argparse, json, resource, statistics, time
 import torch, torch.nn as nn, torch.nn.functional as F
@@ -24,41 +24,46 @@ class Bottleneck(nn.Module):
     def __init__(self, cin, mid, stride):
         super().__init__()
         cout = mid * 4
-        self.c1, self.b1 = nn.Conv2d(cin, mid, 1, bias=False), nn.BatchNorm2d(mid)
-        self.c2, self.b2 = nn.Conv2d(mid, mid, 3, stride, 1, bias=False), nn.BatchNorm2d(mid)
-        self.c3, self.b3 = nn.Conv2d(mid, cout, 1, bias=False), nn.BatchNorm2d(cout)
-        self.down = None
+        self.conv1, self.bn1 = nn.Conv2d(cin, mid, 1, bias=False), nn.BatchNorm2d(mid)
+        self.conv2, self.bn2 = nn.Conv2d(mid, mid, 3, stride, 1, bias=False), nn.BatchNorm2d(mid)
+        self.conv3, self.bn3 = nn.Conv2d(mid, cout, 1, bias=False), nn.BatchNorm2d(cout)
+        self.downsample = None
         if stride != 1 or cin != cout:
-            self.down = nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
+            self.downsample = nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
 
     def forward(self, x):
-        y = F.relu(self.b1(self.c1(x)))
-        y = F.relu(self.b2(self.c2(y)))
-        y = self.b3(self.c3(y))
-        return F.relu(y + (x if self.down is None else self.down(x)))
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
 
 
-class ResNet50(nn.Module):
-    def __init__(self, classes=1000, trunk=False):
+class ResNet50Trunk(nn.Module):
+    """What lies before the classifier."""
+    def __init__(self):
         super().__init__()
-        self.trunk = trunk
-        self.stem, self.bn = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
-        cin, stages = 64, []
-        for mid, n, s in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
+        cin = 64
+        for stage, (mid, n, s) in enumerate(((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)), start=1):
             blocks = []
             for i in range(n):
                 blocks.append(Bottleneck(cin, mid, s if i == 0 else 1)); cin = mid * 4
-            stages.append(nn.Sequential(*blocks))
-        self.stages = nn.ModuleList(stages)
+            self.add_module(f'layer{stage}', nn.Sequential(*blocks))
+
+    def features(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        feats = []
+        for layer in (self.layer1, self.layer2, self.layer3, self.layer4):
+            x = layer(x); feats.append(x)
+        return feats
+
+
+class ResNet50(ResNet50Trunk):
+    def __init__(self, classes=1000):
+        super().__init__()
         self.fc = nn.Linear(2048, classes)
 
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.bn(self.stem(x))), 3, 2, 1)
-        feats = []
-        for st in self.stages:
-            x = st(x); feats.append(x)
-        if self.trunk: return feats[1], feats[3]
-        return self.fc(x.mean((2, 3)))
+    def forward(self, x): return self.fc(self.features(x)[-1].mean((2, 3)))
 
 
 class Block(nn.Module):
@@ -67,7 +72,7 @@ class Block(nn.Module):
         self.h, self.causal, self.prenorm = h, causal, prenorm
         self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
         self.fc1, self.fc2 = nn.Linear(d, ff), nn.Linear(ff, d)
-        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
 
     def attn(self, x):
         b, s, d = x.shape
@@ -82,93 +87,110 @@ class Block(nn.Module):
 
     def forward(self, x):
         if self.prenorm:
-            x = x + self.attn(self.n1(x))
-            return x + self.fc2(F.gelu(self.fc1(self.n2(x))))
-        x = self.n1(x + self.attn(x))
-        return self.n2(x + self.fc2(F.gelu(self.fc1(x))))
+            x = x + self.attn(self.norm1(x))
+            return x + self.fc2(F.gelu(self.fc1(self.norm2(x))))
+        x = self.norm1(x + self.attn(x))
+        return self.norm2(x + self.fc2(F.gelu(self.fc1(x))))
 
 
 class Transformer(nn.Module):
     def __init__(self, vocab, seq, d, h, layers, causal):
         super().__init__()
-        self.tok, self.pos = nn.Embedding(vocab, d), nn.Embedding(seq, d)
+        self.tokens, self.positions = nn.Embedding(vocab, d), nn.Embedding(seq, d)
         self.blocks = nn.Sequential(*[Block(d, h, 4 * d, causal, causal) for _ in range(layers)])
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocab, bias=False)
-        self.head.weight = self.tok.weight
+        self.head.weight = self.tokens.weight
 
     def forward(self, ids):
-        x = self.tok(ids) + self.pos(torch.arange(ids.shape[1], device=ids.device))
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
         return self.head(self.norm(self.blocks(x))).flatten(0, 1)
 
 
+class EDSRBlock(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(c, c, 3, padding=1), nn.Conv2d(c, c, 3, padding=1)
+
+    def forward(self, x): return x + self.conv2(F.relu(self.conv1(x)))
+
+
 class EDSR(nn.Module):
-    def __init__(self, c=64, n=16, up=4):
+    def __init__(self, c=64, n=16):
         super().__init__()
         self.head = nn.Conv2d(3, c, 3, padding=1)
-        self.body = nn.ModuleList([nn.Sequential(nn.Conv2d(c, c, 3, padding=1), nn.ReLU(), nn.Conv2d(c, c, 3, padding=1)) for _ in range(n)])
+        self.body = nn.Sequential(*[EDSRBlock(c) for _ in range(n)])
         self.tail = nn.Conv2d(c, c, 3, padding=1)
         self.up = nn.Sequential(nn.Conv2d(c, 4 * c, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(c, 4 * c, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(c, 3, 3, padding=1))
 
     def forward(self, x):
-        x = y = self.head(x)
-        for b in self.body: y = y + b(y)
-        return self.up(x + self.tail(y))
+        x = self.head(x)
+        return self.up(x + self.tail(self.body(x)))
 
 
 class SSD512(nn.Module):
-    """ResNet-50 trunk, extra stages down to 2x2, 3x3 class and box heads on seven scales; 24,564-anchor class of SSD512."""
+    """ResNet-50 trunk, extra stages down to 1x1, 3x3 class and box heads on seven scales; 18,432 anchors."""
     ANCHORS = (4, 6, 6, 6, 6, 4, 4)
 
     def __init__(self, classes=21):
         super().__init__()
-        self.classes = classes
-        self.trunk = ResNet50(trunk=True)
+        self.num_classes = classes
+        self.trunk = ResNet50Trunk()
         extra, cin = [], 2048
         for c in (512, 512, 256, 256, 256):
             extra.append(nn.Sequential(nn.Conv2d(cin, c // 2, 1), nn.ReLU(), nn.Conv2d(c // 2, c, 3, 2, 1), nn.ReLU())); cin = c
         self.extra = nn.ModuleList(extra)
         chans = (512, 2048, 512, 512, 256, 256, 256)
-        self.cls = nn.ModuleList([nn.Conv2d(c, a * classes, 3, padding=1) for c, a in zip(chans, self.ANCHORS)])
-        self.box = nn.ModuleList([nn.Conv2d(c, a * 4, 3, padding=1) for c, a in zip(chans, self.ANCHORS)])
+        self.classes = nn.ModuleList([nn.Conv2d(c, a * classes, 3, padding=1) for c, a in zip(chans, self.ANCHORS)])
+        self.boxes = nn.ModuleList([nn.Conv2d(c, a * 4, 3, padding=1) for c, a in zip(chans, self.ANCHORS)])
 
     def forward(self, x):
-        f, g = self.trunk(x)
+        _, f, _, g = self.trunk.features(x)
         feats = [f, g]
         for e in self.extra:
             g = e(g); feats.append(g)
         b = x.shape[0]
-        cls = torch.cat([h(f).permute(0, 2, 3, 1).reshape(b, -1, self.classes) for h, f in zip(self.cls, feats)], 1)
-        box = torch.cat([h(f).permute(0, 2, 3, 1).reshape(b, -1, 4) for h, f in zip(self.box, feats)], 1)
+        cls = torch.cat([h(f).permute(0, 2, 3, 1).reshape(b, -1, self.num_classes) for h, f in zip(self.classes, feats)], 1)
+        box = torch.cat([h(f).permute(0, 2, 3, 1).reshape(b, -1, 4) for h, f in zip(self.boxes, feats)], 1)
         return cls, box
 
 
 def ssd_loss(out, tgt):
     (cls, box), (tc, tb) = out, tgt
-    ce = F.cross_entropy(cls.float().flatten(0, 1), tc.flatten(), reduction='none').view_as(tc)
+    ce = F.cross_entropy(wide(cls).flatten(0, 1), tc.flatten(), reduction='none').view_as(tc)
     pos = tc > 0
     rank = ce.masked_fill(pos, -1.).argsort(1, descending=True).argsort(1)  # hard negatives, 3 to 1
     keep = pos | (rank < 3 * pos.sum(1, keepdim=True))
     n = pos.sum().clamp(min=1)
-    sl1 = F.smooth_l1_loss(box.float(), tb, reduction='none').sum(-1)
+    sl1 = F.smooth_l1_loss(wide(box), tb, reduction='none').sum(-1)
     return ((ce * keep).sum() + (sl1 * pos).sum()) / n
 
 
-def ce(out, y): return F.cross_entropy(out.float(), y)
+def wide(x):
+    """16 bit as f32."""
+    return x if x.dtype == torch.float64 else x.float()
 
 
-def workloads():
-    sgd = lambda p: torch.optim.SGD(p, lr=1e-3)
-    mom = lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, weight_decay=1e-4)
-    adamw = lambda p: torch.optim.AdamW(p, lr=1e-4)
-    adam = lambda p: torch.optim.Adam(p, lr=1e-4)
+def ce(out, y): return F.cross_entropy(wide(out), y)
+
+
+def l1(out, y): return F.l1_loss(wide(out), y)
+
+
+def workloads(fused=False):
+    """name, model, random data, loss, optimizer, timed steps of each."""
+    options = dict(fused=True) if fused else {}
+    sgd = lambda p: torch.optim.SGD(p, lr=1e-3, **options)
+    mom = lambda lr: lambda p: torch.optim.SGD(p, lr=lr, momentum=0.9, weight_decay=1e-4, **options)
+    adamw = lambda p: torch.optim.AdamW(p, lr=1e-4, **options)
+    adam = lambda p: torch.optim.Adam(p, lr=1e-4, **options)
     r, ri = torch.randn, torch.randint
     yield 'mlp', MLP, lambda: (r(128, 256), ri(10, (128,))), ce, sgd, 300
     yield 'fashion_cnn', FashionCNN, lambda: (r(128, 1, 28, 28), ri(10, (128,))), ce, adam, 20
-    yield 'resnet50', ResNet50, lambda: (r(16, 3, 224, 224), ri(1000, (16,))), ce, mom, 3
+    yield 'resnet50', ResNet50, lambda: (r(16, 3, 224, 224), ri(1000, (16,))), ce, mom(1e-2), 3
     yield 'bert_base', lambda: Transformer(30522, 128, 768, 12, 12, False), lambda: (ri(30522, (8, 128)), ri(30522, (1024,))), ce, adamw, 3
     yield 'gpt2_small', lambda: Transformer(50257, 256, 768, 12, 12, True), lambda: (ri(50257, (4, 256)), ri(50257, (1024,))), ce, adamw, 3
-    yield 'edsr', EDSR, lambda: (r(8, 3, 48, 48), r(8, 3, 192, 192)), lambda o, t: F.l1_loss(o.float(), t), adam, 5
-    yield 'ssd512_resnet50', SSD512, lambda: (r(2, 3, 512, 512), None), ssd_loss, mom, 3
+    yield 'edsr', EDSR, lambda: (r(8, 3, 48, 48), r(8, 3, 192, 192)), l1, adam, 5
+    yield 'ssd512_resnet50', SSD512, lambda: (r(2, 3, 512, 512), None), ssd_loss, mom(1e-4), 3
 
 
 def make_data(data, model, device, channels_last):
@@ -239,7 +261,7 @@ def measure(a, name, make, data, loss_fn, make_opt, steps, amp):
     for _ in range(2): step()
     steps = a.steps or steps
     times = time_cuda(step, steps, a.blocks) if cuda else time_cpu(step, steps)
-    result = dict(name=name, framework='torch ' + torch.__version__, device=a.device, mode=a.mode, amp=amp, channels_last=a.channels_last,
+    result = dict(name=name, framework='torch ' + torch.__version__, device=a.device, mode=a.mode, amp=amp, channels_last=a.channels_last, fused=a.fused,
                   threads=a.threads, **{k: round(v, 7) for k, v in times.items()}, first_step_s=round(first, 3),
                   params=sum(p.numel() for p in model.parameters()), loss=round(step().item(), 4),
                   peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
@@ -253,11 +275,12 @@ def main():
     ap.add_argument('--amp', default='off', help='off, bf16, f16 (cuda only), or several: off,f16')
     ap.add_argument('--device', default='cpu', choices=('cpu', 'cuda')); ap.add_argument('--blocks', type=int, default=15, help='blocks of steps timed on cuda')
     ap.add_argument('--threads', type=int, default=2); ap.add_argument('--steps', type=int); ap.add_argument('--channels-last', action='store_true')
+    ap.add_argument('--fused', action='store_true', help='fused optimizers')
     a = ap.parse_args()
     torch.set_num_threads(a.threads)
     # f32 is f32, as in Halftone: no TF32.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    for workload in workloads():
+    for workload in workloads(a.fused):
         if a.only and workload[0] not in a.only.split(','): continue
         for amp in a.amp.split(','): measure(a, *workload, amp)
 

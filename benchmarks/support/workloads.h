@@ -1,7 +1,8 @@
-// The reference workloads as graphs, layer for layer those of benchmarks/peers/torch_workloads.py.
-// Also used by the parity test.
+// The reference workloads: model, loss, optimizer and data of each, those of
+// benchmarks/peers/torch_workloads.py. Also used by the parity test.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,62 +11,44 @@
 
 namespace halftone::benchmarks {
 
-// A network of one module chain with mean cross-entropy. In: x, labels i64; out: loss.
-class Classifier : public nn::Graph {
- public:
-  nn::Values build(const nn::Values& in) override {
-    nn::Value loss = nn::cross_entropy(net(in[0]), in[1]);
-    loss.backward();
-    return {loss};
-  }
-  nn::Sequential net;
-
- protected:
-  using nn::Graph::Graph;
-};
-
-// x f32 [128,256].
-class Mlp : public Classifier {
- public:
-  Mlp() : Classifier("mlp") {
-    net.emplace<nn::Linear>(256, 128);
-    net.emplace<nn::ReLU>();
-    net.emplace<nn::Linear>(128, 10);
-    add_module("net", net);
-    add_optimizer(optim::SGD(parameters(), {.lr = 1e-3}));
-  }
-};
-
-// x f32 [128,1,28,28].
-class FashionCnn : public Classifier {
- public:
-  FashionCnn() : Classifier("fashion_cnn") {
-    net.emplace<nn::Conv2d>(1, 32, 3, nn::Conv2dLayerOptions{.padding = 1});
-    net.emplace<nn::ReLU>();
-    net.emplace<nn::Conv2d>(32, 64, 3, nn::Conv2dLayerOptions{.padding = 1});
-    net.emplace<nn::ReLU>();
-    net.emplace<nn::MaxPool2d>(2);
-    net.emplace<nn::Flatten>();
-    net.emplace<nn::Linear>(64 * 14 * 14, 128);
-    net.emplace<nn::ReLU>();
-    net.emplace<nn::Linear>(128, 10);
-    add_module("net", net);
-    add_optimizer(optim::Adam(parameters(), {.lr = 1e-4}));
-  }
-};
-
 struct Workload {
   std::string name;
-  Shape x_shape;
-  std::unique_ptr<Classifier> (*make)();
+  std::unique_ptr<nn::Module> model;
+  // What the loss takes: from the hash, fixed.
+  std::vector<Tensor> data;
+  std::function<nn::Value(nn::Module& model, const nn::Values& in)> loss;
+  std::function<optim::Optimizer(const optim::ParameterList&)> optimizer;
+  int steps = 3;  // that a measurement takes by default
+
+  int64_t num_parameters() const;
+  // Every parameter from the hash, in the order of named_parameters(): uniform in
+  // +-1/sqrt(fan_in), the factors of norms around 1.
+  absl::Status SetHashWeights();
 };
 
-inline const std::vector<Workload>& Workloads() {
-  static const auto* workloads = new std::vector<Workload>{
-      {"mlp", {128, 256}, [] { return std::unique_ptr<Classifier>(new Mlp); }},
-      {"fashion_cnn", {128, 1, 28, 28}, [] { return std::unique_ptr<Classifier>(new FashionCnn); }},
-  };
-  return *workloads;
-}
+// Errors: InvalidArgument, with the names there are.
+absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name);
+
+// In: the data; out: the loss, before the update.
+class TrainingStep : public nn::Graph {
+ public:
+  // `workload` outlives the graph.
+  explicit TrainingStep(Workload& workload);
+  nn::Values build(const nn::Values& in) override;
+
+ private:
+  Workload& workload_;
+};
+
+// In: the data; out: the loss and the gradient of each parameter, in the order of
+// named_parameters().
+class GradientStep : public nn::Graph {
+ public:
+  explicit GradientStep(Workload& workload);
+  nn::Values build(const nn::Values& in) override;
+
+ private:
+  Workload& workload_;
+};
 
 }  // namespace halftone::benchmarks

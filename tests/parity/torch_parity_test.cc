@@ -6,7 +6,6 @@
 
 #include "gtest/gtest.h"
 #include "halftone/benchmarks/support/workloads.h"
-#include "halftone/tests/parity/hash_values.h"
 
 namespace halftone::testing {
 namespace {
@@ -32,24 +31,16 @@ std::vector<double> RelativeDifferences(const std::string& name) {
   const std::vector<double> expected = RecordedLosses(name);
   EXPECT_EQ(expected.size(), 50u);
   std::vector<double> differences;
-  for (const auto& workload : benchmarks::Workloads()) {
-    if (workload.name != name) continue;
-    auto model = workload.make();
-    uint32_t tag = 1;
-    for (auto [path, p] : model->net.named_parameters()) {
-      int64_t fan_in = p.shape().num_elements();
-      if (p.shape().rank() > 1) fan_in /= p.shape()[0];
-      const auto bound = static_cast<float>(1 / std::sqrt(static_cast<double>(fan_in)));
-      EXPECT_TRUE(p.set_value(HashUniform(tag++, p.shape(), bound)).ok());
-    }
-    const Tensor x = HashUniform(100, workload.x_shape, 1.0f);
-    const Tensor y = HashLabels(101, workload.x_shape[0], 10);
-    for (double loss : expected) {
-      auto out = (*model)({x, y});
-      EXPECT_TRUE(out.ok()) << out.status();
-      if (!out.ok()) break;
-      differences.push_back(std::abs((*out)[0].item() - loss) / std::abs(loss));
-    }
+  const auto workload = benchmarks::MakeWorkload(name);
+  EXPECT_TRUE(workload.ok()) << workload.status();
+  if (!workload.ok()) return {};
+  EXPECT_TRUE((*workload)->SetHashWeights().ok());
+  benchmarks::TrainingStep graph(**workload);
+  for (double loss : expected) {
+    auto out = graph((*workload)->data);
+    EXPECT_TRUE(out.ok()) << out.status();
+    if (!out.ok()) break;
+    differences.push_back(std::abs((*out)[0].item() - loss) / std::abs(loss));
   }
   return differences;
 }
