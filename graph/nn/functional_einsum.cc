@@ -42,7 +42,7 @@ bool Has(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-std::string Text(int label) {
+std::string LabelText(int label) {
   if (label < 0) return "an axis of \"...\"";
   const int letter = label < kLetters ? 'A' + label : 'a' + label - kLetters;
   return Concat("'", std::string(1, static_cast<char>(letter)), "'");
@@ -119,7 +119,7 @@ absl::Status CheckExtents(const std::vector<Term>& terms) {
       int64_t& elsewhere = all.try_emplace(label, extent).first->second;
       if (elsewhere == 1) elsewhere = extent;
       if (before == extent && (extent == 1 || elsewhere == extent)) continue;
-      return InvalidArgument("einsum: ", Text(label), " has extent ", extent, " in ",
+      return InvalidArgument("einsum: ", LabelText(label), " has extent ", extent, " in ",
                              Name(term.value.dtype()), term.value.shape(), "; expected ",
                              before != extent ? before : elsewhere, ", as before");
     }
@@ -145,7 +145,7 @@ absl::StatusOr<Labels> ResultOf(const Equation& equation, const std::vector<Term
   for (size_t i = 0; i < result.size(); ++i) {
     const Labels before(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(i));
     if (uses.count(result[i]) == 0 || Has(before, result[i])) {
-      return InvalidArgument("einsum: ", Text(result[i]), " stands ",
+      return InvalidArgument("einsum: ", LabelText(result[i]), " stands ",
                              Has(before, result[i]) ? "twice in the result" : "in the result alone",
                              "; expected axes of the operands, each once");
     }

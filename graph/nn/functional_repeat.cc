@@ -10,7 +10,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Ints ExtentsOf(const Value& x) { return {x.shape().dims().begin(), x.shape().dims().end()}; }
+Ints ExtentList(const Value& x) { return {x.shape().dims().begin(), x.shape().dims().end()}; }
 
 // Of an extent; neither negative, nor of a product beyond all shapes.
 bool CheckRepeats(const char* op, int64_t repeats, int64_t extent, Loc loc) {
@@ -25,7 +25,7 @@ bool CheckRepeats(const char* op, int64_t repeats, int64_t extent, Loc loc) {
 Value Repeated(const char* op, Value x, Ints repeats, Loc loc) {
   // An axis of [n] is [1,n], broadcast to [r,n]; as many at a time as a shape has axes for.
   constexpr int kAtOnce = (kMaxRank - 1) / 2;
-  Ints extents = ExtentsOf(x);
+  Ints extents = ExtentList(x);
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (!CheckRepeats(op, repeats[i], extents[i], loc)) return {};
   }
@@ -56,7 +56,7 @@ Value Repeated(const char* op, Value x, Ints repeats, Loc loc) {
 
 // x with axes of extent 1 in front, `rank` in all.
 Value OfRank(const Value& x, size_t rank, Loc loc) {
-  Ints extents = ExtentsOf(x);
+  Ints extents = ExtentList(x);
   if (extents.size() >= rank) return x;
   extents.insert(extents.begin(), rank - extents.size(), 1);
   return reshape(x, extents, loc);
@@ -101,7 +101,7 @@ Value repeat_interleave(const Value& x, int64_t repeats, std::optional<int64_t> 
   if (!axis) return repeat_interleave(reshape(x, {-1}, loc), repeats, 0, loc);
   const std::optional<int64_t> at = internal::FindAxis("repeat_interleave", x, *axis, loc);
   if (!at) return {};
-  Ints extents = ExtentsOf(x);
+  Ints extents = ExtentList(x);
   const auto place = static_cast<std::ptrdiff_t>(*at);
   const int64_t extent = extents[static_cast<size_t>(place)];
   if (!CheckRepeats("repeat_interleave", repeats, extent, loc)) return {};
@@ -118,7 +118,7 @@ Value repeat_interleave(const Value& x, int64_t repeats, std::optional<int64_t> 
 Value pixel_shuffle(const Value& x, int64_t upscale_factor, Loc loc) {
   const int64_t r = upscale_factor;
   if (!x.valid() || !CheckFactor("pixel_shuffle", "upscale_factor", x, r, loc)) return {};
-  Ints extents = ExtentsOf(x);
+  Ints extents = ExtentList(x);
   const size_t rank = extents.size();
   int64_t &c = extents[rank - 3], &h = extents[rank - 2], &w = extents[rank - 1];
   if (c % (r * r) != 0) {
@@ -138,7 +138,7 @@ Value pixel_shuffle(const Value& x, int64_t upscale_factor, Loc loc) {
 Value pixel_unshuffle(const Value& x, int64_t downscale_factor, Loc loc) {
   const int64_t r = downscale_factor;
   if (!x.valid() || !CheckFactor("pixel_unshuffle", "downscale_factor", x, r, loc)) return {};
-  Ints extents = ExtentsOf(x);
+  Ints extents = ExtentList(x);
   const size_t rank = extents.size();
   int64_t &c = extents[rank - 3], &h = extents[rank - 2], &w = extents[rank - 1];
   if (h % r != 0 || w % r != 0) {
