@@ -41,7 +41,9 @@ absl::Status WriteGradients(Workload& workload, const std::string& path) {
 }
 
 absl::Status Run() {
-  HT_ASSIGN_OR_RETURN(const auto workload, MakeWorkload(absl::GetFlag(FLAGS_workload)));
+  const auto made = MakeWorkload(absl::GetFlag(FLAGS_workload));
+  if (!made.ok()) return Annotate(made.status(), "--workload: ");
+  Workload* const workload = made->get();
   if (absl::GetFlag(FLAGS_threads) < 1 || absl::GetFlag(FLAGS_steps) < 1) {
     return InvalidArgument("--threads, --steps: expected 1 or more");
   }

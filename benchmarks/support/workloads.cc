@@ -154,7 +154,7 @@ absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name) 
     if (name == entry.name) return std::make_unique<Workload>(entry.make());
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return InvalidArgument("workload \"", name, "\"; expected one of ", names);
+  return InvalidArgument("\"", name, "\" is unknown; expected one of ", names);
 }
 
 TrainingStep::TrainingStep(Workload& workload) : Graph(workload.name), workload_(workload) {

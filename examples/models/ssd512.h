@@ -71,7 +71,7 @@ class Ssd512 : public nn::Module {
 inline nn::Value MultiboxLoss(const nn::Value& scores, const nn::Value& boxes,
                               const nn::Value& labels, const nn::Value& box_targets) {
   const nn::Value entropy = nn::reshape(
-      nn::cross_entropy(nn::flatten(scores, 0, 1), nn::flatten(labels), {.reduction = "none"}),
+      nn::cross_entropy(nn::flatten(scores, 0, 1), nn::flatten(labels, 0), {.reduction = "none"}),
       {labels.shape()[0], labels.shape()[1]});
   const nn::Value is_object = labels > 0;
   const nn::Value objects = nn::cast(is_object, DType::kF32);

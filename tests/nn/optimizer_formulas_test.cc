@@ -348,15 +348,18 @@ TEST(OptimizerErrors, NameOptionAndRange) {
             "LAMB: eps = 1e-60; expected a number > 0 that f32 can hold");
 }
 
-// Of every optimizer, whatever it is.
+// Of every optimizer, whatever it is, but SparseAdam, which is for tables alone: sparse_embedding_test.
 class EveryOptimizer : public ::testing::Test {
  protected:
   // visit(optimizer's type) for each.
   template <typename Visit>
   static void ForEach(const Visit& visit) {
     optim::ForEachOptions([&visit](const auto& options) {
-      SCOPED_TRACE(std::decay_t<decltype(options)>::kTitle);
-      visit(options);
+      using Options = std::decay_t<decltype(options)>;
+      if constexpr (!std::is_same_v<Options, optim::SparseAdam::Options>) {
+        SCOPED_TRACE(Options::kTitle);
+        visit(options);
+      }
     });
   }
 };

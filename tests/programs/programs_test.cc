@@ -114,8 +114,10 @@ TEST(TrainStep, RefusesWrongOptions) {
     EXPECT_EQ(run.status, 2) << options;
     return run.err;
   };
-  EXPECT_EQ(error("--workload=nothing"),
-            "train_step: --workload is \"nothing\"; expected mlp, fashion_cnn or bert_base\n");
+  EXPECT_EQ(
+      error("--workload=nothing"),
+      "train_step: --workload: \"nothing\" is unknown; expected one of mlp, fashion_cnn, resnet50, "
+      "bert_base, gpt2_small, edsr, ssd512_resnet50\n");
   EXPECT_EQ(error("--workload=bert_base --bare"),
             "train_step: --bare: expected mlp or fashion_cnn\n");
   EXPECT_EQ(error("--amp=f8"), "train_step: --amp is \"f8\"; expected off, bf16 or f16\n");

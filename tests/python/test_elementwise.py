@@ -10,7 +10,7 @@ from models import Array
 from test_graphs import run
 
 X = np.array([-2.5, -0.5, 0.25, 1.0, 3.0], np.float32)
-OTHERS = {"Conv2d", "Dropout", "Embedding", "Flatten", "Linear", "PReLU"}
+OTHERS = {"Conv1d", "Conv2d", "Conv3d", "Dropout", "Embedding", "Flatten", "Linear", "PReLU"}
 LAYERS = [n for n in vars(nn) if n != n.lower() and n.lower() in vars(nn) and n not in OTHERS]
 
 
