@@ -1,15 +1,15 @@
 // Convolutions and transposed convolutions over one to three axes beside PyTorch's (2.15, in f64).
 #include <gtest/gtest.h>
 
-#include "halftone/tests/nn/torch_rows.h"
+#include "halftone/tests/nn/torch_whole_row.h"
 
 namespace halftone::nn {
 namespace {
 
 using ::testing::HasSubstr;
 
-const std::vector<TorchRow>& Rows() {
-  static const auto* const rows = new std::vector<TorchRow>{
+const std::vector<TorchWholeRow>& Rows() {
+  static const auto* const rows = new std::vector<TorchWholeRow>{
       {"conv1d",
        HT_CALL(conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1})),
        {{2, 2, 5}, {3, 2, 3}, {3}},
@@ -132,7 +132,7 @@ const std::vector<TorchRow>& Rows() {
 }
 
 TEST(Convolution, ValuesAndGradientsArePyTorchs) {
-  for (const TorchRow& row : Rows()) CheckTorchRow(row);
+  for (const TorchWholeRow& row : Rows()) CheckTorchWholeRow(row);
 }
 
 TEST(Convolution, NoImages) {

@@ -1,7 +1,7 @@
 // Group, instance and RMS norm, and the batch norms of other ranks, beside PyTorch's (2.15, in f64).
 #include <gtest/gtest.h>
 
-#include "halftone/tests/nn/torch_rows.h"
+#include "halftone/tests/nn/torch_whole_row.h"
 
 namespace halftone::nn {
 namespace {
@@ -9,8 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<TorchRow>& Rows() {
-  static const auto* const rows = new std::vector<TorchRow>{
+const std::vector<TorchWholeRow>& Rows() {
+  static const auto* const rows = new std::vector<TorchWholeRow>{
       {"group_norm",
        HT_CALL(group_norm(in[0], 2, in[1], in[2])),
        {{2, 4, 3}, {4}, {4}},
@@ -155,7 +155,7 @@ const std::vector<TorchRow>& Rows() {
 }
 
 TEST(GroupNorms, ValuesAndGradientsArePyTorchs) {
-  for (const TorchRow& row : Rows()) CheckTorchRow(row);
+  for (const TorchWholeRow& row : Rows()) CheckTorchWholeRow(row);
 }
 
 // 300^2 is no f16, and in bf16 a mean of 1000 would swallow deviations of 1.

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "halftone/tests/nn/torch_rows.h"
+#include "halftone/tests/nn/torch_whole_row.h"
 
 namespace halftone::nn {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<TorchRow>& Rows() {
-  static const auto* const rows = new std::vector<TorchRow>{
+const std::vector<TorchWholeRow>& Rows() {
+  static const auto* const rows = new std::vector<TorchWholeRow>{
       {"max_pool1d",
        HT_CALL(max_pool1d(in[0], 2)),
        {{2, 2, 5}},
@@ -208,7 +208,7 @@ const std::vector<TorchRow>& Rows() {
 }
 
 TEST(PoolingFunctions, ValuesAndGradientsArePyTorchs) {
-  for (const TorchRow& row : Rows()) CheckTorchRow(row);
+  for (const TorchWholeRow& row : Rows()) CheckTorchWholeRow(row);
 }
 
 // Of every extent and size up to 9: each window by its own sum, from PyTorch's rule for its ends.

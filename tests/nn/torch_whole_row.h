@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/nn/torch_row.h"
 
 namespace halftone::nn {
 
-struct TorchRow {
+struct TorchWholeRow {
   const char* name;
   Value (*f)(const Values& in);
   std::vector<Shape> in;  // operand k holds Whole(shape, k)
@@ -20,8 +20,6 @@ struct TorchRow {
   std::vector<std::vector<double>> gradients;
   bool has_slopes = true;  // false where equal maxima leave the function without
 };
-
-#define HT_CALL(...) [](const Values& in) -> Value { return __VA_ARGS__; }
 
 // Element i is ((7 i + 3 k) mod 5) - 2.
 inline std::vector<double> Whole(const Shape& shape, size_t k) {
@@ -32,7 +30,7 @@ inline std::vector<double> Whole(const Shape& shape, size_t k) {
   return values;
 }
 
-inline std::vector<Tensor> OperandsOf(const TorchRow& row, DType dtype) {
+inline std::vector<Tensor> OperandsOf(const TorchWholeRow& row, DType dtype) {
   std::vector<Tensor> operands;
   for (size_t k = 0; k < row.in.size(); ++k) {
     operands.push_back(Tensor::Of(dtype, row.in[k], Whole(row.in[k], k)));
@@ -56,7 +54,7 @@ inline Value WeightedSum(const Value& y) {
   return sum(y * constant(Tensor::Of(y.dtype(), y.shape(), weights)));
 }
 
-inline void CheckTorchRow(const TorchRow& row) {
+inline void CheckTorchWholeRow(const TorchWholeRow& row) {
   FnGraph graph([&row](const Values& in) -> Values {
     const Value y = row.f(in), loss = WeightedSum(y);
     Values out = gradients(loss, in.vector());
