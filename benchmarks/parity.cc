@@ -20,16 +20,6 @@ ABSL_FLAG(std::string, gradients, "", "file for the gradients of the first step 
 namespace halftone::benchmarks {
 namespace {
 
-absl::Status SetPrecision(nn::Graph& graph, const std::string& amp) {
-  if (amp == "off") return absl::OkStatus();
-  const auto low = ParseDType(amp);
-  if (!low || !IsLow(*low)) {
-    return InvalidArgument("--amp is \"", amp, "\"; expected off, bf16 or f16");
-  }
-  graph.config.enable_amp(true, {.dtype = low});
-  return absl::OkStatus();
-}
-
 absl::Status WriteGradients(Workload& workload, const std::string& path) {
   GradientStep graph(workload);
   HT_RETURN_IF_ERROR(SetPrecision(graph, absl::GetFlag(FLAGS_amp)));

@@ -69,10 +69,9 @@ int Main() {
   const auto workload = MakeWorkload(name);
   if (!workload.ok()) return Fail("--workload: " + Message(workload.status()));
   const std::vector<Tensor>& data = (*workload)->data;
-  const auto low = ParseDType(amp_choice);
-  if (amp_choice != "off" && !(low && IsLow(*low))) {
-    return Fail("--amp is \"" + amp_choice + "\"; expected off, bf16 or f16");
-  }
+  TrainingStep graph(**workload);
+  const absl::Status precision = SetPrecision(graph, amp_choice);
+  if (!precision.ok()) return Fail(Message(precision));
   const int threads = absl::GetFlag(FLAGS_threads), rounds = absl::GetFlag(FLAGS_rounds),
             blocks = absl::GetFlag(FLAGS_blocks);
   if (threads < 1 || rounds < 1 || blocks < 1 || absl::GetFlag(FLAGS_steps) < 0) {
@@ -93,9 +92,7 @@ int Main() {
   const int steps =
       absl::GetFlag(FLAGS_steps) > 0 ? absl::GetFlag(FLAGS_steps) : (*workload)->steps;
 
-  TrainingStep graph(**workload);
   graph.to(choice->device);
-  if (low) graph.config.enable_amp(true, {.dtype = low});
   std::vector<Tensor> out = {Tensor::Zeros(DType::kF32, {})};
   absl::Status status;
   const auto step = [&] {

@@ -157,6 +157,16 @@ absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name) 
   return InvalidArgument("\"", name, "\" is unknown; expected one of ", names);
 }
 
+absl::Status SetPrecision(nn::Graph& graph, const std::string& amp) {
+  if (amp == "off") return absl::OkStatus();
+  const auto low = ParseDType(amp);
+  if (!low || !IsLow(*low)) {
+    return InvalidArgument("--amp is \"", amp, "\"; expected off, bf16 or f16");
+  }
+  graph.config.enable_amp(true, {.dtype = low});
+  return absl::OkStatus();
+}
+
 TrainingStep::TrainingStep(Workload& workload) : Graph(workload.name), workload_(workload) {
   add_module("model", *workload.model);
   add_optimizer(workload.optimizer(parameters()));

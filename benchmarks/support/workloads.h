@@ -29,6 +29,9 @@ struct Workload {
 // Errors: InvalidArgument, with the names there are.
 absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name);
 
+// What --amp says: "off", "bf16" or "f16". Errors: InvalidArgument.
+absl::Status SetPrecision(nn::Graph& graph, const std::string& amp);
+
 // In: the data; out: the loss, before the update.
 class TrainingStep : public nn::Graph {
  public:
