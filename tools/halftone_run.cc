@@ -34,7 +34,8 @@ ABSL_FLAG(std::vector<std::string>, feed, {},
 ABSL_FLAG(std::vector<std::string>, fetch, {},
           "values to show, with commas: outputs, nodes (h, h#1) or variables; empty: all outputs")
     .OnUpdate([] { halftone::cli::NoteList("fetch"); });
-ABSL_FLAG(std::string, variables, "", "checkpoint with the values that variables start from");
+ABSL_FLAG(std::string, variables, "",
+          "values that variables start from: a checkpoint, .npz or .safetensors");
 ABSL_FLAG(uint64_t, seed, 0, "of variables that no checkpoint gives");
 ABSL_FLAG(std::string, save, "", "checkpoint to write after the last step");
 ABSL_FLAG(std::string, out, "", "folder for the values as NAME.npy; empty: print them");

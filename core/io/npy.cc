@@ -11,6 +11,7 @@
 
 #include "halftone/core/io/file.h"
 #include "halftone/core/io/npy_header.h"
+#include "halftone/core/io/npy_parts.h"
 
 namespace halftone::io {
 namespace {
@@ -25,33 +26,34 @@ const std::string& Magic() {
 constexpr uint32_t kMaxHeaderBytes = 65535;
 constexpr size_t kAlignment = 64;
 
-// `offset` is set to where the elements begin.
-absl::StatusOr<NpyHeader> ReadHeader(const std::string& bytes, size_t* offset) {
-  const size_t version_at = Magic().size();
-  if (bytes.compare(0, version_at, Magic()) != 0) {
+// Of a file of `size` bytes; `offset` is set to where the elements begin.
+absl::StatusOr<NpyHeader> ReadHeader(uint64_t size, const ReadNext& read, uint64_t* offset) {
+  uint64_t at = 0;
+  const auto next = [&](char* data, size_t bytes) {
+    at += bytes;
+    if (size >= at) return read(data, bytes);
+    return DataLoss("truncated in the npy header: got ", size, " bytes; expected ", at);
+  };
+  std::string magic(Magic().size(), '\0');
+  if (size >= magic.size()) HT_RETURN_IF_ERROR(next(magic.data(), magic.size()));
+  if (magic != Magic()) {
     return InvalidArgument("not an npy file: expected \\x93NUMPY at its start");
   }
-  const auto byte = [&bytes](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const auto truncated = [&bytes](size_t expected) {
-    return DataLoss("truncated in the npy header: got ", bytes.size(), " bytes; expected ",
-                    expected);
-  };
-  if (bytes.size() < version_at + 2) return truncated(version_at + 2);
-  const int major = byte(version_at), minor = byte(version_at + 1);
+  unsigned char version[2];
+  HT_RETURN_IF_ERROR(next(reinterpret_cast<char*>(version), sizeof(version)));
+  const int major = version[0], minor = version[1];
   if (major < 1 || major > 3 || minor != 0) {
     return InvalidArgument("npy version ", major, ".", minor, "; expected 1.0, 2.0 or 3.0");
   }
-  const size_t length_at = version_at + 2, length_bytes = major == 1 ? 2 : 4;
-  const size_t header_at = length_at + length_bytes;
-  if (bytes.size() < header_at) return truncated(header_at);
-  uint32_t length = 0;
-  for (size_t i = 0; i < length_bytes; ++i) length |= uint32_t{byte(length_at + i)} << (8 * i);
+  uint32_t length = 0;  // in two bytes or four
+  HT_RETURN_IF_ERROR(next(reinterpret_cast<char*>(&length), major == 1 ? 2 : 4));
   if (length > kMaxHeaderBytes) {
     return InvalidArgument("npy header has ", length, " bytes; expected at most ", kMaxHeaderBytes);
   }
-  *offset = header_at + length;
-  if (bytes.size() < *offset) return truncated(*offset);
-  return ParseNpyHeader(bytes.substr(header_at, length));
+  std::string header(length, '\0');
+  HT_RETURN_IF_ERROR(next(header.data(), header.size()));
+  *offset = at;
+  return ParseNpyHeader(header);
 }
 
 // Copies elements in Fortran order (first axis fastest) into row-major order.
@@ -74,44 +76,56 @@ void CopyFortranOrder(const char* from, size_t element_size, const Tensor& to) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> FromNpyBytes(const std::string& bytes) {
-  size_t offset = 0;
-  HT_ASSIGN_OR_RETURN(const NpyHeader header, ReadHeader(bytes, &offset));
+absl::StatusOr<Tensor> ReadNpyFrom(uint64_t size, const ReadNext& read) {
+  uint64_t offset = 0;
+  HT_ASSIGN_OR_RETURN(const NpyHeader header, ReadHeader(size, read, &offset));
   const size_t element_size = SizeOf(header.dtype);
-  const size_t size = static_cast<size_t>(header.shape.num_elements()) * element_size;
-  if (bytes.size() - offset != size) {
-    return DataLoss(Name(header.dtype), header.shape, " takes ", size, " bytes; got ",
-                    bytes.size() - offset, " after the npy header");
+  const uint64_t bytes = static_cast<uint64_t>(header.shape.num_elements()) * element_size;
+  if (size - offset != bytes) {
+    return DataLoss(Name(header.dtype), header.shape, " takes ", bytes, " bytes; got ",
+                    size - offset, " after the npy header");
   }
-  const char* const elements = bytes.data() + offset;
+  HT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(header.dtype, header.shape));
+  if (bytes != 0) HT_RETURN_IF_ERROR(read(tensor.raw(), bytes));
   if (header.dtype == DType::kBool) {
-    const auto valid = [](char c) { return c == 0 || c == 1; };
-    const char* const wrong = std::find_if_not(elements, elements + size, valid);
-    if (wrong != elements + size) {
-      return DataLoss("bool ", wrong - elements, " is ",
-                      static_cast<int>(static_cast<unsigned char>(*wrong)), "; expected 0 or 1");
+    const auto* const elements = static_cast<const uint8_t*>(tensor.raw());
+    const auto* const end = elements + bytes;
+    const auto* const wrong = std::find_if(elements, end, [](uint8_t b) { return b > 1; });
+    if (wrong != end) {
+      return DataLoss("bool ", wrong - elements, " is ", static_cast<int>(*wrong),
+                      "; expected 0 or 1");
     }
   }
-  HT_ASSIGN_OR_RETURN(const Tensor tensor, Tensor::Allocate(header.dtype, header.shape));
-  if (header.fortran_order) {
-    CopyFortranOrder(elements, element_size, tensor);
-  } else if (size != 0) {
-    std::memcpy(tensor.raw(), elements, size);
-  }
-  return tensor;
+  if (!header.fortran_order || bytes == 0) return tensor;
+  HT_ASSIGN_OR_RETURN(const Tensor ordered, Tensor::Allocate(header.dtype, header.shape));
+  CopyFortranOrder(static_cast<const char*>(tensor.raw()), element_size, ordered);
+  return ordered;
 }
 
-std::string ToNpyBytes(const Tensor& tensor) {
+absl::StatusOr<Tensor> FromNpyBytes(const std::string& bytes) {
+  size_t at = 0;
+  return ReadNpyFrom(bytes.size(), [&](void* data, size_t count) {
+    std::memcpy(data, bytes.data() + at, count);  // the sizes were checked against the whole
+    at += count;
+    return absl::OkStatus();
+  });
+}
+
+std::string NpyHead(const Tensor& tensor) {
   std::string header = FormatNpyHeader({tensor.dtype(), false, tensor.shape()});
   const size_t before = Magic().size() + 4;
   const size_t used = before + header.size() + 1;
   header.append((kAlignment - used % kAlignment) % kAlignment, ' ');
   header += '\n';
 
-  std::string bytes = Magic();
-  bytes += {'\x01', '\x00', static_cast<char>(header.size() & 0xFF),
-            static_cast<char>(header.size() >> 8)};
-  bytes += header;
+  std::string head = Magic();
+  head += {'\x01', '\x00', static_cast<char>(header.size() & 0xFF),
+           static_cast<char>(header.size() >> 8)};
+  return head + header;
+}
+
+std::string ToNpyBytes(const Tensor& tensor) {
+  std::string bytes = NpyHead(tensor);
   bytes.append(static_cast<const char*>(tensor.raw()), tensor.num_bytes());
   return bytes;
 }

@@ -4,11 +4,11 @@
 
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "halftone/core/io/file.h"
 #include "halftone/core/io/file_handle.h"
+#include "halftone/core/io/read_next.h"
 #include "halftone/core/io/safetensors_header.h"
 #include "halftone/core/printable.h"
 
@@ -18,9 +18,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "elements are copied as they are");
 
 std::string TensorCalled(const std::string& name) { return "tensor \"" + Printable(name) + "\""; }
-
-// Gives the next bytes of the file. Errors: also DataLoss if there are fewer.
-using ReadNext = std::function<absl::Status(void* data, size_t bytes)>;
 
 absl::StatusOr<Tensor> ReadTensor(const SafetensorsHeader::Place& place, const ReadNext& read) {
   HT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(place.dtype, place.shape));

@@ -1,5 +1,9 @@
 #include "halftone/tools/support/variables.h"
 
+#include <string_view>
+
+#include "halftone/core/io/npz.h"
+#include "halftone/core/io/safetensors.h"
 #include "halftone/graph/runtime/checkpoint.h"
 
 namespace halftone::tools {
@@ -16,26 +20,48 @@ std::string List(const std::vector<std::string>& names) {
   return text + (names.size() > kShown ? ", ...)" : ")");
 }
 
+bool HasEnding(std::string_view path, std::string_view ending) {
+  return path.size() >= ending.size() && path.substr(path.size() - ending.size()) == ending;
+}
+
+absl::StatusOr<runtime::StateDict> ReadState(const std::string& path) {
+  if (HasEnding(path, ".npz")) return io::ReadNpz(path);
+  if (HasEnding(path, ".safetensors")) {
+    HT_ASSIGN_OR_RETURN(io::Safetensors file, io::ReadSafetensors(path));
+    return std::move(file.tensors);
+  }
+  HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint, runtime::ReadCheckpoint(path));
+  return std::move(checkpoint.tensors);
+}
+
+absl::Status WriteState(const std::string& path, runtime::StateDict state) {
+  if (HasEnding(path, ".npz")) return io::WriteNpz(path, state);
+  if (HasEnding(path, ".safetensors")) return io::WriteSafetensors(path, {std::move(state), {}});
+  runtime::Checkpoint checkpoint;
+  checkpoint.tensors = std::move(state);
+  return runtime::WriteCheckpoint(path, checkpoint);
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir::Graph& lowered,
                                               runtime::VariableStore& store) {
-  HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint, runtime::ReadCheckpoint(path));
+  HT_ASSIGN_OR_RETURN(runtime::StateDict state, ReadState(path));
   LoadedVariables loaded;
-  const auto count = checkpoint.tensors.find(kRunCount);
-  if (count != checkpoint.tensors.end()) {
+  const auto count = state.find(kRunCount);
+  if (count != state.end()) {
     const Tensor& value = count->second;
     if (value.dtype() != DType::kI64 || value.shape() != Shape{}) {
       return InvalidArgument(path, ": \"", kRunCount, "\" is ", value.TypeString(),
                              ", expected i64[]");
     }
     loaded.run_count = static_cast<uint64_t>(*value.data<int64_t>());
-    checkpoint.tensors.erase(count);
+    state.erase(count);
   }
   std::vector<std::string> missing, unexpected;
   for (const ir::Variable& variable : lowered.variables()) {
-    const auto value = checkpoint.tensors.find(variable.name);
-    if (value == checkpoint.tensors.end()) {
+    const auto value = state.find(variable.name);
+    if (value == state.end()) {
       missing.push_back(variable.name);
       continue;
     }
@@ -45,7 +71,7 @@ absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir:
                                 Concat(path, ": variable \"", variable.name, "\": ")));
     HT_RETURN_IF_ERROR(store.Bind(variable.name, std::move(storage)));
   }
-  for (const auto& [name, value] : checkpoint.tensors) {
+  for (const auto& [name, value] : state) {
     if (lowered.FindVariable(name) == nullptr) unexpected.push_back(name);
   }
   if (!missing.empty()) {
@@ -59,12 +85,11 @@ absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir:
 
 absl::Status SaveVariables(const std::string& path, const runtime::VariableStore& store,
                            uint64_t run_count) {
-  runtime::Checkpoint checkpoint;
-  HT_ASSIGN_OR_RETURN(checkpoint.tensors, store.Save());
+  HT_ASSIGN_OR_RETURN(runtime::StateDict state, store.Save());
   const Tensor count = Tensor::Empty(DType::kI64, Shape{});
   *count.data<int64_t>() = static_cast<int64_t>(run_count);
-  checkpoint.tensors[kRunCount] = count;
-  return runtime::WriteCheckpoint(path, checkpoint);
+  state[kRunCount] = count;
+  return WriteState(path, std::move(state));
 }
 
 }  // namespace halftone::tools

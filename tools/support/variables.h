@@ -1,4 +1,5 @@
-// Variables of a graph file, from checkpoints and to them.
+// Variables of a graph file, from files of state and to them: checkpoints, and by their endings .npz
+// and .safetensors.
 #pragma once
 
 #include <string>
@@ -13,13 +14,13 @@ struct LoadedVariables {
   std::vector<std::string> notes;  // for the user: what either side lacks
 };
 
-// Gives the variables of `lowered` the values of a checkpoint. Those that it lacks stay unknown to
-// `store` and will start from their initialisers. Errors: those of ReadCheckpoint; InvalidArgument
-// (a dtype or shape that differs).
+// Gives the variables of `lowered` the values of a file. Those that it lacks stay unknown to `store`
+// and will start from their initialisers. Errors: those of the reader; InvalidArgument (a dtype or
+// shape that differs).
 absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir::Graph& lowered,
                                               runtime::VariableStore& store);
 
-// Errors: those of WriteCheckpoint. Requires: every variable has a value.
+// Errors: those of the writer. Requires: every variable has a value.
 absl::Status SaveVariables(const std::string& path, const runtime::VariableStore& store,
                            uint64_t run_count);
 
