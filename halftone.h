@@ -27,6 +27,7 @@
 #include "halftone/graph/nn/norm.h"
 #include "halftone/graph/nn/pooling.h"
 #include "halftone/graph/nn/resize.h"
+#include "halftone/graph/nn/run_log.h"
 #include "halftone/graph/nn/sequential.h"
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/optim/ema.h"

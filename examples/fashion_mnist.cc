@@ -34,6 +34,7 @@ ABSL_FLAG(uint32_t, limit, 0, "train and test on the first images only; 0: all")
 ABSL_FLAG(std::string, checkpoint, "", "file for the state of the run, written after each epoch");
 ABSL_FLAG(uint32_t, every, 0, "also write it every so many steps");
 ABSL_FLAG(bool, resume, false, "go on from --checkpoint, if it exists");
+ABSL_FLAG(std::string, log, "", "folder for loss, accuracy, ... as TensorBoard reads them");
 
 namespace nn = halftone::nn;
 namespace amp = halftone::amp;
@@ -85,8 +86,8 @@ absl::StatusOr<double> Evaluate(FashionCnn& model, const example::Dataset& data,
 
 // From `at` to the end.
 absl::Status TrainFrom(example::Cursor at, FashionCnn& model, example::Dataset& train,
-                       const example::Dataset& test, example::Checkpoints& checkpoints, int epochs,
-                       int64_t batch) {
+                       const example::Dataset& test, example::Checkpoints& checkpoints,
+                       nn::RunLog& log, int epochs, int64_t batch) {
   example::Progress progress(epochs, (train.size() + batch - 1) / batch);
   double accuracy = 0;
   if (at.epoch >= epochs) {
@@ -98,14 +99,21 @@ absl::Status TrainFrom(example::Cursor at, FashionCnn& model, example::Dataset& 
       const int64_t count = std::min(batch, train.size() - at.image);
       const double scale = model.scaler.scale();
       HT_ASSIGN_OR_RETURN(auto out, model(train.Batch(at.image, count)));
+      log.add_step(
+          {{"train/loss", out[0]}, {"train/accuracy", out[1], 1 / static_cast<double>(count)}},
+          count);
       at.image += count;
+      if (checkpoints.IsDue()) log.flush();  // a killed run resumes without a hole in its curves
       HT_RETURN_IF_ERROR(checkpoints.AfterStep(model, at));
       progress.Step(at.epoch, count, out[0].item());
       if (model.scaler.scale() != scale) progress.ScaleChanged(scale, model.scaler.scale());
     }
     HT_ASSIGN_OR_RETURN(accuracy, Evaluate(model, test, batch));
     progress.EpochDone(at.epoch, accuracy);
+    log.add_scalar("test/accuracy", accuracy);
+    log.flush();
     HT_RETURN_IF_ERROR(checkpoints.Save(model, {at.epoch + 1, 0}));
+    log.skip_time();
   }
   std::printf("amp: %s\n", model.amp_summary().c_str());
   for (const std::string& note : model.notes()) std::printf("note: %s\n", note.c_str());
@@ -143,7 +151,8 @@ absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
   }
   absl::Status status;
   try {
-    status = TrainFrom(at, model, train, test, checkpoints, epochs, batch);
+    nn::RunLog log(model, absl::GetFlag(FLAGS_log));
+    status = TrainFrom(at, model, train, test, checkpoints, log, epochs, batch);
   } catch (const std::bad_alloc&) {
     status = halftone::ResourceExhausted("the system has no more memory");
   }

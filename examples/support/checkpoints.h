@@ -29,6 +29,8 @@ class Checkpoints {
   // FailedPrecondition (another run uses the path now); of ReadLatestCheckpoint and
   // load_state_dict; InvalidArgument (the checkpoint is of another run).
   absl::StatusOr<Cursor> Start(nn::Graph& graph, bool resume);
+  // Whether AfterStep will save.
+  bool IsDue() const { return !path_.empty() && every_ > 0 && (steps_ + 1) % every_ == 0; }
   // `next`: what follows.
   absl::Status AfterStep(nn::Graph& graph, const Cursor& next);
   absl::Status Save(nn::Graph& graph, const Cursor& next);

@@ -232,6 +232,7 @@ class Graph {
  private:
   friend class GroupHandle;
   friend class EmaScope;
+  friend class GraphNumbers;
   friend class OptimizerHandle;
   friend class PlateauHandle;
   friend class ScalerHandle;

@@ -26,12 +26,13 @@ bool IsFirst(NoteKind kind) {
   return printed.kinds.insert(kind).second;
 }
 
-bool MayPrint() {
-  const char* setting = std::getenv("HALFTONE_NOTES");
-  return setting == nullptr || std::strcmp(setting, "0") != 0;
-}
-
 }  // namespace
+
+void PrintNote(const std::string& text) {
+  const char* setting = std::getenv("HALFTONE_NOTES");
+  if (setting != nullptr && std::strcmp(setting, "0") == 0) return;
+  std::fprintf(stderr, "halftone: note: %s\n", text.c_str());
+}
 
 void Notes::Add(NoteKind kind, std::string text, const std::string& graph, bool print) {
   const bool is_new = kinds_.insert(kind).second;
@@ -40,9 +41,7 @@ void Notes::Add(NoteKind kind, std::string text, const std::string& graph, bool 
                           kind == NoteKind::kStuckScaler;
   if (is_known || (!is_new && !may_repeat)) return;
   const bool is_first = kind != NoteKind::kPass && IsFirst(kind);
-  if ((print || is_first) && MayPrint()) {
-    std::fprintf(stderr, "halftone: note: graph @%s: %s\n", graph.c_str(), text.c_str());
-  }
+  if (print || is_first) PrintNote("graph @" + graph + ": " + text);
   texts_.push_back(std::move(text));
 }
 

@@ -22,12 +22,15 @@ enum class NoteKind : uint8_t {
   kStuckScaler,       // a scaler that keeps skipping at a scale that cannot fall
 };
 
+// "halftone: note: <text>" on standard error, which is silent with HALFTONE_NOTES=0 in the
+// environment.
+void PrintNote(const std::string& text);
+
 class Notes {
  public:
   // One of a kind, but of kPass, kUnusedParameters and kStuckScaler one of a text. Printed where
   // `print`, and the first of its kind in the process anyway, except those of kPass, which are
-  // about single nodes. Standard error is silent with HALFTONE_NOTES=0 in the environment.
-  // `graph`: whose note it is.
+  // about single nodes. `graph`: whose note it is.
   void Add(NoteKind kind, std::string text, const std::string& graph, bool print);
   // Takes a note of kPass back.
   void Remove(const std::string& text);

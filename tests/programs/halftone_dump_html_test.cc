@@ -6,6 +6,7 @@
 #include <string>
 
 #include "halftone/core/strings.h"
+#include "halftone/tests/programs/image_set.h"
 #include "halftone/tests/programs/start.h"
 #include "halftone/tests/support/temp_dir.h"
 
@@ -273,22 +274,10 @@ TEST_F(HalftoneDumpBrowser, TablesChartAndNodesLeadToNodes) {
   EXPECT_THAT(document, HasSubstr("data-shown=\"%r %n, %r %y\""));
 }
 
-std::string BigEndian(uint32_t x) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(x >> shift & 255);
-  return bytes;
-}
-
 // As a user gets there: a program dumps its training step, the page shows it.
 TEST_F(HalftoneDumpBrowser, ShowsTheStepOfAnExample) {
-  constexpr int kImages = 8;  // black ones
-  for (const char* part : {"train", "t10k"}) {
-    folder_.Write(Concat(part, "-images-idx3-ubyte"), BigEndian(0x803) + BigEndian(kImages) +
-                                                          BigEndian(28) + BigEndian(28) +
-                                                          std::string(kImages * 28 * 28, '\0'));
-    folder_.Write(Concat(part, "-labels-idx1-ubyte"),
-                  BigEndian(0x801) + BigEndian(kImages) + std::string(kImages, '\1'));
-  }
+  constexpr int kImages = 8;
+  WriteImageSet(folder_.path(), kImages);
   const Result trained =
       Start("examples/fashion_mnist",
             Concat("--data=", folder_.path(), " --batch=", kImages,
