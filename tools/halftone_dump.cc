@@ -1,6 +1,6 @@
 // Shows a graph file (text or protobuf form), or a folder of graphs that a program dumped: the
 // graph itself, a drawing, a page, JSON; its mixed-precision decisions, memory or cost; or what
-// differs between two.
+// differs between two. With --run, the page of a training run.
 //
 // Exit status: 0, 1 the file cannot be read or lowered, 2 wrong options. With --diff as diff has
 // it: 0 no differences, 1 differences, 2 anything that went wrong.
@@ -23,6 +23,8 @@
 #include "halftone/tools/support/graph_source.h"
 #include "halftone/tools/support/html_page.h"
 #include "halftone/tools/support/memory_report.h"
+#include "halftone/tools/support/run_history.h"
+#include "halftone/tools/support/run_page.h"
 
 ABSL_FLAG(std::string, format, "text", "text, dot, json or html; tables: text or json");
 ABSL_FLAG(
@@ -35,6 +37,9 @@ ABSL_FLAG(bool, amp, false,
 ABSL_FLAG(bool, memory, false, "bytes held at each node, the peak, and who holds it");
 ABSL_FLAG(bool, cost, false, "flops and bytes of each node, and their shares");
 ABSL_FLAG(bool, diff, false, "what differs between two files; with --after, after that pass");
+ABSL_FLAG(std::string, run, "",
+          "a page of the training run whose event files are in this folder: of nn::RunLog, or of "
+          "others for TensorBoard");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
           "device for --after, --amp and the page: cpu-scalar, cpu-avx2, cpu-avx512, "
           "cpu-avx512bf16, reference or cuda-sm90");
@@ -44,7 +49,7 @@ namespace {
 
 constexpr char kUsage[] =
     "halftone_dump FILE [--format text|dot|json|html] [--after PASS] [--amp | --memory | --cost] "
-    "or halftone_dump --diff A B";
+    "or halftone_dump --diff A B, or halftone_dump --run DIR";
 
 int Fail(int code, const std::string& message) {
   cli::PrintMessage("halftone_dump", message);
@@ -74,7 +79,12 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
   if (!tables.empty() && format != "text" && format != "json") {
     return tables[0] + ": a table has no --format=" + format + "; expected text or json";
   }
-  if (absl::GetFlag(FLAGS_diff)) {
+  if (!absl::GetFlag(FLAGS_run).empty()) {
+    if (arguments.size() != 1 || !tables.empty() || !absl::GetFlag(FLAGS_after).empty() ||
+        (format != "text" && format != "html")) {
+      return "--run: expected nothing beside it: it always gives a page";
+    }
+  } else if (absl::GetFlag(FLAGS_diff)) {
     if (arguments.size() != 3) return "--diff: expected two files, A B";
   } else if (arguments.size() != 2) {
     return std::string("expected one FILE; ") + kUsage;
@@ -118,9 +128,16 @@ int ShowPage(const ir::Graph& graph, const ir::Target& target) {
   return Show(tools::ToHtml(graph, *amp));
 }
 
+int ShowRun(const std::string& folder) {
+  const auto run = tools::ReadRun(folder);
+  if (!run.ok()) return Fail(1, Message(run.status()));
+  return Show(tools::ToHtml(*run, folder));
+}
+
 int Main(const std::vector<char*>& arguments) {
   const std::string wrong = CheckOptions(arguments);
   if (!wrong.empty()) return Fail(2, wrong);
+  if (const std::string run = absl::GetFlag(FLAGS_run); !run.empty()) return ShowRun(run);
   const std::string format = absl::GetFlag(FLAGS_format);
   const bool json = format == "json";
   const ir::Target& target = **kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));

@@ -14,8 +14,10 @@
 #include "halftone/core/philox.h"
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/tests/programs/child_process.h"
+#include "halftone/tests/programs/image_set.h"
 #include "halftone/tests/programs/start.h"
 #include "halftone/tests/support/temp_dir.h"
+#include "halftone/tools/support/run_history.h"
 
 namespace halftone::testing {
 namespace {
@@ -26,27 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kImages = 40, kBatch = 8, kEpochs = 2;
 
-std::string BigEndian(uint32_t x) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(x >> shift & 255);
-  return bytes;
-}
-
 class Resume : public ::testing::Test {
  protected:
-  // An IDX data set of random images.
-  void SetUp() override {
-    PhiloxStream random(1);
-    fs::create_directories(dir_.Path("data"));
-    for (const char* part : {"train", "t10k"}) {
-      std::string images = BigEndian(0x803) + BigEndian(kImages) + BigEndian(28) + BigEndian(28);
-      std::string labels = BigEndian(0x801) + BigEndian(kImages);
-      for (int i = 0; i < kImages * 28 * 28; ++i) images += static_cast<char>(random.Below(256));
-      for (int i = 0; i < kImages; ++i) labels += static_cast<char>(random.Below(10));
-      WriteBytes(dir_.Path(Concat("data/", part, "-images-idx3-ubyte")), images);
-      WriteBytes(dir_.Path(Concat("data/", part, "-labels-idx1-ubyte")), labels);
-    }
-  }
+  void SetUp() override { WriteImageSet(dir_.Path("data"), kImages); }
 
   // Arguments of a run that saves at every step.
   std::vector<std::string> Arguments(const std::vector<std::string>& more) const {
@@ -104,6 +88,7 @@ TEST_F(Resume, KilledAnywhereEndsAsIfUninterrupted) {
   const std::chrono::duration<double> whole = Clock::now() - start;
 
   PhiloxStream random(static_cast<uint64_t>(getpid()));
+  const std::string logged = "--log=" + dir_.Path("run_log");
   int kills = 0, resumed = 0, ends = 0;
   int64_t position = -1;
   const auto expect_end = [&](int status) {
@@ -114,7 +99,7 @@ TEST_F(Resume, KilledAnywhereEndsAsIfUninterrupted) {
     position = -1;
   };
   while (kills < wanted_kills && !HasFailure()) {
-    ChildProcess run("examples/fashion_mnist", Arguments({"--resume"}), log_);
+    ChildProcess run("examples/fashion_mnist", Arguments({"--resume", logged}), log_);
     std::this_thread::sleep_for(whole * static_cast<double>(random.Uniform()));
     const int status = run.Kill();
     int epoch = 0, image = 0;
@@ -131,7 +116,15 @@ TEST_F(Resume, KilledAnywhereEndsAsIfUninterrupted) {
     EXPECT_GE(now, position) << "work that was saved is lost";
     position = now;
   }
-  expect_end(Run({"--resume"}));
+  expect_end(Run({"--resume", logged}));
+  // The curves have every step once, whatever the kills left in the files.
+  const auto history = tools::ReadRun(dir_.Path("run_log"));
+  ASSERT_TRUE(history.ok()) << history.status();
+  ASSERT_FALSE(history->curves.empty());
+  EXPECT_EQ(history->curves[0].tag, "train/loss");
+  std::vector<int64_t> steps;
+  for (const tools::RunPoint& point : history->curves[0].points) steps.push_back(point.step);
+  EXPECT_THAT(steps, ::testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
   std::printf("%d kills, %d starts from a checkpoint, %d runs to the end\n", kills, resumed, ends);
 }
 

@@ -5,9 +5,9 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/tools/support/cost_report.h"
 #include "halftone/tools/support/graph_phase.h"
-#include "halftone/tools/support/json_text.h"
 #include "halftone/tools/support/memory_report.h"
 #include "halftone/tools/support/node_look.h"
+#include "halftone/tools/support/page_data.h"
 #include "halftone/tools/support/page_template.h"
 
 namespace halftone::tools {
@@ -119,20 +119,6 @@ Json AmpJson(const passes::AmpReport& report, const ir::Graph& graph, const Posi
   return json;
 }
 
-// JSON that may stand in a script element: its end tag, and "<!--", begin with '<', which only
-// occurs in strings. All that is not ASCII is escaped too.
-std::string ForScript(const Json& json) {
-  std::string text;
-  for (char c : json.dump(-1, ' ', true, Json::error_handler_t::replace)) {
-    if (c == '<') {
-      text += "\\u003c";
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string ToHtml(const ir::Graph& graph, const passes::AmpReport& amp) {
@@ -152,9 +138,7 @@ std::string ToHtml(const ir::Graph& graph, const passes::AmpReport& amp) {
     node["flops"] = row.cost.flops;
     node["bytes"] = row.cost.bytes;
   }
-  std::string page = kPageTemplate;
-  const std::string place = "@DATA@";
-  return page.replace(page.find(place), place.size(), ForScript(data));
+  return FillPage(kGraphPageTemplate, data);
 }
 
 }  // namespace halftone::tools

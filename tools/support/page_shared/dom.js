@@ -1,9 +1,9 @@
-// Small helpers. All text of the graph goes through textContent, never through markup.
+// Small helpers. All text of the data goes through textContent, never through markup.
 
 const byId = (id) => document.getElementById(id);
 
 // The namespace of SVG, taken from the page.
-const SVG = byId('graph').namespaceURI;
+const SVG = document.querySelector('svg').namespaceURI;
 
 function svg(name, attributes, parent, text) {
   const element = document.createElementNS(SVG, name);
