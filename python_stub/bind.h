@@ -26,6 +26,7 @@ void BindAmp(py::module_& amp);           // Policy, GradScaler
 void BindHandles(py::module_& nn);        // what add_optimizer and set_grad_scaler give
 void BindConfig(py::module_& nn);         // GraphConfig
 void BindGraph(py::module_& nn);          // Graph
+void BindRunLog(py::module_& nn);         // RunLog
 void BindGraphFile(py::module_& module);  // GraphFile, checkpoint files
 
 // An operand: a Value, a Parameter or a number. Errors: TypeError.

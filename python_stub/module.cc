@@ -91,6 +91,7 @@ void Bind(py::module_& m) {
   BindHandles(nn);
   BindConfig(nn);
   BindGraph(nn);
+  BindRunLog(nn);
   BindGraphFile(m);
   for (const py::module_& scope : {m, nn, optim, amp}) Seal(scope);
   ConstructInNew<nn::Module>();
