@@ -23,13 +23,16 @@ macro(halftone_python_module)
     if(NOT DEFINED Python_EXECUTABLE AND EXISTS /usr/bin/python3)
       set(Python_EXECUTABLE /usr/bin/python3)
     endif()
-    find_package(Python 3.10 COMPONENTS Interpreter Development.Module NumPy)
+    # NumPy is needed where the module runs, not where it is built.
+    find_package(Python 3.10 COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS NumPy)
     set(PYBIND11_FINDPYTHON ON)
     if(Python_FOUND)
       find_package(pybind11 CONFIG QUIET)
     endif()
     if(NOT Python_FOUND)
-      _halftone_python_missing("no Python 3.10 with headers and NumPy")
+      _halftone_python_missing("no Python 3.10 with headers")
+    elseif(NOT Python_NumPy_FOUND AND HALFTONE_BUILD_TESTS)
+      _halftone_python_missing("no NumPy for the tests")
     elseif(NOT pybind11_FOUND)
       _halftone_python_missing("no pybind11")
     else()
@@ -68,8 +71,17 @@ function(_halftone_python_target)
   target_link_libraries(halftone_python PRIVATE halftone::halftone)
   halftone_batch(halftone_python)
   target_compile_options(halftone_python PRIVATE -fvisibility=hidden)
+  # The run path is where a wheel has what the module loads (python_stub/wheel_builder.py); elsewhere no
+  # folder of that name lies. As DT_RPATH, which also holds for what those libraries load themselves. Not as
+  # BUILD_RPATH: CMake ends that with a colon, which means the folder that a program is started in.
   set_target_properties(halftone_python PROPERTIES OUTPUT_NAME _halftone
-                        LIBRARY_OUTPUT_DIRECTORY ${package})
+                        LIBRARY_OUTPUT_DIRECTORY ${package}
+                        BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/libs")
+  target_link_options(halftone_python PRIVATE LINKER:--disable-new-dtags)
+  add_custom_target(halftone_wheel DEPENDS halftone_python)
+  if(TARGET halftone_cuda)
+    add_dependencies(halftone_wheel halftone_cuda)
+  endif()
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python_stub/halftone/*.py
        ${CMAKE_SOURCE_DIR}/python_stub/halftone/*.pyi
        ${CMAKE_SOURCE_DIR}/python_stub/halftone/py.typed)
