@@ -3,12 +3,11 @@
 
 #include <limits>
 
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/step_runner.h"
 
 namespace halftone::testing {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 StepRunner TwoOptimizers(int growth_interval) {
   return StepRunner::CompileOrDie(Concat(R"g(graph @g(%c0: f32[], %c1: f32[]) {

@@ -6,12 +6,11 @@
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/optim/grad_scaler.h"
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/step_runner.h"
 
 namespace halftone::testing {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // A step whose scaler is `scaler`; state that was loaded before goes into the variables.
 StepRunner CompileWith(const amp::GradScaler& scaler) {

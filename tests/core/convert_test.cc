@@ -1,4 +1,5 @@
 #include "halftone/core/convert.h"
+#include "halftone/tests/support/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +12,9 @@
 namespace halftone {
 namespace {
 
-constexpr DType kAll[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
+constexpr DType kEveryType[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
                           DType::kI64, DType::kI32, DType::kU8,  DType::kBool};
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using testing::kInf;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kMaxI64 = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinI64 = std::numeric_limits<int64_t>::min();
@@ -32,7 +33,7 @@ double ThroughInt(DType dtype, int64_t x) {
 int64_t AsInt(double x) { return LoadInt(&x, DType::kF64, 0); }
 
 TEST(ConvertTest, SmallIntegersPassThroughEveryType) {
-  for (const DType dtype : kAll) {
+  for (const DType dtype : kEveryType) {
     if (dtype == DType::kBool) continue;
     for (const double x : {0.0, 1.0, 2.0, 100.0, 255.0}) {
       EXPECT_EQ(Through(dtype, x), x) << Name(dtype);
@@ -107,8 +108,8 @@ TEST(ConvertTest, BoolIsNotZero) {
 TEST(ConvertTest, ArraysFollowTheElementRules) {
   constexpr int kCount = 6;
   const double values[kCount] = {0, 1.5, -3, 300.75, 1 + 0x1p-11 + 0x1p-40, 70000};
-  for (const DType from : kAll) {
-    for (const DType to : kAll) {
+  for (const DType from : kEveryType) {
+    for (const DType to : kEveryType) {
       alignas(8) unsigned char source[8 * kCount];
       alignas(8) unsigned char got[8 * kCount + 1];
       alignas(8) unsigned char expected[8 * kCount + 1];

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "halftone/core/dtype.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using testing::kInf;
 
 struct Format {
   const char* name;

@@ -14,34 +14,34 @@
 namespace halftone::io {
 namespace {
 
-using Bytes = std::string;
+using FileBytes = std::string;
 
-Bytes BigEndian(uint64_t value, int size) {
-  Bytes bytes;
+FileBytes BigEndian(uint64_t value, int size) {
+  FileBytes bytes;
   for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) {
     bytes += static_cast<char>(value >> shift & 0xFF);
   }
   return bytes;
 }
 
-Bytes Header(int type, const std::vector<uint32_t>& dims) {
-  Bytes bytes = Bytes(2, '\0') + static_cast<char>(type) + static_cast<char>(dims.size());
+FileBytes Header(int type, const std::vector<uint32_t>& dims) {
+  FileBytes bytes = FileBytes(2, '\0') + static_cast<char>(type) + static_cast<char>(dims.size());
   for (const uint32_t dim : dims) bytes += BigEndian(dim, 4);
   return bytes;
 }
 
 // 2 x 3 bytes 0, 50, ..., 250.
-Bytes SmallFile() {
-  Bytes bytes = Header(0x08, {2, 3});
+FileBytes SmallFile() {
+  FileBytes bytes = Header(0x08, {2, 3});
   for (int i = 0; i < 6; ++i) bytes += static_cast<char>(50 * i);
   return bytes;
 }
 
-Bytes Gzip(const Bytes& plain) {
+FileBytes Gzip(const FileBytes& plain) {
   z_stream z = {};
   EXPECT_EQ(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  Bytes out(deflateBound(&z, plain.size()), '\0');
-  Bytes in = plain;
+  FileBytes out(deflateBound(&z, plain.size()), '\0');
+  FileBytes in = plain;
   z.next_in = reinterpret_cast<Bytef*>(in.data());
   z.avail_in = static_cast<uInt>(in.size());
   z.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -62,11 +62,11 @@ class IdxTest : public ::testing::Test {
   }
   ~IdxTest() override { std::filesystem::remove_all(dir_); }
 
-  void Write(const Bytes& bytes) {
+  void Write(const FileBytes& bytes) {
     std::ofstream out(path_, std::ios::binary);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
-  absl::StatusOr<Tensor> Parse(const Bytes& bytes) {
+  absl::StatusOr<Tensor> Parse(const FileBytes& bytes) {
     Write(bytes);
     return ReadIdx(path_);
   }
@@ -77,7 +77,7 @@ class IdxTest : public ::testing::Test {
     EXPECT_EQ(message.rfind(path_ + ": ", 0), 0u) << message;
     return message.substr(std::min(message.size(), path_.size() + 2));
   }
-  std::string ParseError(const Bytes& bytes, absl::StatusCode code) {
+  std::string ParseError(const FileBytes& bytes, absl::StatusCode code) {
     return Error(Parse(bytes).status(), code);
   }
 
@@ -87,7 +87,7 @@ class IdxTest : public ::testing::Test {
 
 TEST_F(IdxTest, PlainAndGzip) {
   const std::vector<double> expected = {0, 50, 100, 150, 200, 250};
-  for (const Bytes& bytes : {SmallFile(), Gzip(SmallFile())}) {
+  for (const FileBytes& bytes : {SmallFile(), Gzip(SmallFile())}) {
     const absl::StatusOr<Tensor> tensor = Parse(bytes);
     ASSERT_TRUE(tensor.ok()) << tensor.status();
     EXPECT_EQ(tensor->TypeString(), "u8[2,3]");
@@ -112,9 +112,9 @@ TEST_F(IdxTest, BigEndianElements) {
 
 TEST_F(IdxTest, LargerThanTheBuffersOfZlib) {
   constexpr uint32_t kCount = 300'001;
-  Bytes bytes = Header(0x08, {kCount});
+  FileBytes bytes = Header(0x08, {kCount});
   for (uint32_t i = 0; i < kCount; ++i) bytes += static_cast<char>(i * i >> 3);
-  for (const Bytes& file : {bytes, Gzip(bytes)}) {
+  for (const FileBytes& file : {bytes, Gzip(bytes)}) {
     const auto tensor = Parse(file);
     ASSERT_TRUE(tensor.ok()) << tensor.status();
     for (uint32_t i = 0; i < kCount; ++i) {
@@ -130,7 +130,7 @@ TEST_F(IdxTest, NoElements) {
 }
 
 TEST_F(IdxTest, TruncatedAtEveryByte) {
-  const Bytes whole = SmallFile();
+  const FileBytes whole = SmallFile();
   constexpr size_t kHeader = 12;
   for (size_t size = 0; size < whole.size(); ++size) {
     const std::string error = ParseError(whole.substr(0, size), absl::StatusCode::kDataLoss);
@@ -146,7 +146,7 @@ TEST_F(IdxTest, TruncatedAtEveryByte) {
 }
 
 TEST_F(IdxTest, GzipTruncatedAtEveryByte) {
-  const Bytes whole = Gzip(SmallFile());
+  const FileBytes whole = Gzip(SmallFile());
   for (size_t size = 2; size < whole.size(); ++size) {
     EXPECT_EQ(ParseError(whole.substr(0, size), absl::StatusCode::kDataLoss), "truncated gzip data")
         << size;
@@ -154,14 +154,14 @@ TEST_F(IdxTest, GzipTruncatedAtEveryByte) {
 }
 
 TEST_F(IdxTest, GzipDamaged) {
-  Bytes bytes = Gzip(SmallFile());
+  FileBytes bytes = Gzip(SmallFile());
   bytes[bytes.size() - 8] ^= 1;  // checksum
   EXPECT_EQ(ParseError(bytes, absl::StatusCode::kDataLoss).rfind("damaged gzip data: ", 0), 0u);
   // Any flipped bit may only give an error or the right data (in fields that do not matter).
-  const Bytes good = Gzip(SmallFile());
+  const FileBytes good = Gzip(SmallFile());
   for (size_t i = 0; i < good.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
-      Bytes bad = good;
+      FileBytes bad = good;
       bad[i] = static_cast<char>(bad[i] ^ 1 << bit);
       const auto tensor = Parse(bad);
       if (tensor.ok()) {
@@ -201,7 +201,7 @@ TEST_F(IdxTest, HugeSizesTakeNoMemory) {
   EXPECT_EQ(ParseError(Header(0x08, {0xFFFFFFFF}), absl::StatusCode::kDataLoss),
             "truncated: u8[4294967295] takes 4294967295 bytes; the file holds at most 8");
   // No gzip file of this size can hold it either.
-  const Bytes gzip = Gzip(Header(0x08, {0xFFFFFFFF}));
+  const FileBytes gzip = Gzip(Header(0x08, {0xFFFFFFFF}));
   EXPECT_EQ(ParseError(gzip, absl::StatusCode::kDataLoss),
             Concat("truncated: u8[4294967295] takes 4294967295 bytes; the file holds at most ",
                    1032 * gzip.size()));

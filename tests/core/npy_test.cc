@@ -21,7 +21,7 @@ std::string File(const std::string& text, const std::string& data = "") {
   return std::string("\x93NUMPY\x01\x00v\x00", 10) + header + "\n" + data;
 }
 
-std::string Bytes(std::initializer_list<int> bytes) {
+std::string BytesWith(std::initializer_list<int> bytes) {
   std::string text;
   for (const int b : bytes) text += static_cast<char>(b);
   return text;
@@ -50,30 +50,30 @@ std::vector<Literal> Literals() {
   std::vector<Literal> literals = {
       {"f8 scalar",
        File("{'descr': '<f8', 'fortran_order': False, 'shape': (), }",
-            Bytes({0, 0, 0, 0, 0, 0, 4, 0x40})),
+            BytesWith({0, 0, 0, 0, 0, 0, 4, 0x40})),
        Tensor::Of(DType::kF64, {}, {2.5})},
       {"f4",
        File("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
-            Bytes({0, 0, 0x80, 0x3f, 0, 0, 0,    0x40, 0, 0, 0x40, 0x40,
+            BytesWith({0, 0, 0x80, 0x3f, 0, 0, 0,    0x40, 0, 0, 0x40, 0x40,
                    0, 0, 0x80, 0x40, 0, 0, 0xa0, 0x40, 0, 0, 0xc0, 0x40})),
        Tensor::Of(DType::kF32, {2, 3}, {1, 2, 3, 4, 5, 6})},
       {"f2",
-       File("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", Bytes({0, 0x3c, 0, 0xc0})),
+       File("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", BytesWith({0, 0x3c, 0, 0xc0})),
        Tensor::Of(DType::kF16, {2}, {1, -2})},
       // numpy.array([1, -2.5], ml_dtypes.bfloat16)
       {"bf16",
        File("{'descr': '<V2', 'fortran_order': False, 'shape': (2,), }",
-            Bytes({0x80, 0x3f, 0x20, 0xc0})),
+            BytesWith({0x80, 0x3f, 0x20, 0xc0})),
        Tensor::Of(DType::kBF16, {2}, {1, -2.5})},
       {"i8, empty", File("{'descr': '<i8', 'fortran_order': False, 'shape': (0, 3), }"),
        Tensor::Zeros(DType::kI64, {0, 3})},
       {"i4",
        File("{'descr': '<i4', 'fortran_order': False, 'shape': (1, 1, 2), }",
-            Bytes({1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff})),
+            BytesWith({1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff})),
        Tensor::Of(DType::kI32, {1, 1, 2}, {1, -2})},
-      {"u1", File("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", Bytes({7, 255})),
+      {"u1", File("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", BytesWith({7, 255})),
        Tensor::Of(DType::kU8, {2}, {7, 255})},
-      {"b1", File("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", Bytes({1, 0, 1})),
+      {"b1", File("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", BytesWith({1, 0, 1})),
        Tensor::Of(DType::kBool, {3}, {1, 0, 1})},
   };
   return literals;
@@ -95,13 +95,13 @@ TEST(Npy, WritesWhatNumpyWrites) {
 TEST(Npy, PutsFortranOrderIntoCOrder) {
   // numpy.asfortranarray([[1, 2, 3], [4, 5, 6]])
   EXPECT_EQ(ParseOrDie(File("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }",
-                            Bytes({1, 4, 2, 5, 3, 6})))
+                            BytesWith({1, 4, 2, 5, 3, 6})))
                 .ToVector(),
             (std::vector<double>{1, 2, 3, 4, 5, 6}));
   // numpy.asfortranarray(numpy.arange(12).reshape(2, 3, 2))
   const Tensor cube =
       ParseOrDie(File("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2), }",
-                      Bytes({0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11})));
+                      BytesWith({0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11})));
   EXPECT_EQ(cube.shape(), (Shape{2, 3, 2}));
   for (int i = 0; i < 12; ++i) EXPECT_EQ(cube.at(i), i);
   EXPECT_EQ(
@@ -125,7 +125,7 @@ TEST(Npy, ReadsLaterVersionsAndOtherSpellings) {
     EXPECT_EQ(ParseOrDie(File(text, "\x07")).item(), 7) << text;
   }
   EXPECT_EQ(ParseOrDie(File("{'descr': '|V2', 'fortran_order': False, 'shape': (1,)}",
-                            Bytes({0x80, 0x3f})))
+                            BytesWith({0x80, 0x3f})))
                 .dtype(),
             DType::kBF16);
 }
@@ -193,7 +193,7 @@ TEST(Npy, AllocatesOnlyWhatTheFileHolds) {
   const std::string two = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}";
   EXPECT_EQ(Error(File(two, "a"), kLoss), "u8[2] takes 2 bytes; got 1 after the npy header");
   EXPECT_EQ(Error(File(two, "abc"), kLoss), "u8[2] takes 2 bytes; got 3 after the npy header");
-  EXPECT_EQ(Error(File("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", Bytes({1, 255})),
+  EXPECT_EQ(Error(File("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", BytesWith({1, 255})),
                   kLoss),
             "bool 1 is 255; expected 0 or 1");
 }

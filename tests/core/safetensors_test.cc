@@ -15,32 +15,32 @@ namespace {
 using ::testing::HasSubstr;
 
 // A file with this header, padded with spaces, and these elements.
-std::string File(std::string header, const std::string& data = "") {
+std::string FileWith(std::string header, const std::string& data = "") {
   header.resize((header.size() + 7) / 8 * 8, ' ');
   std::string length(8, '\0');
   for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i) & 0xFF);
   return length + header + data;
 }
 
-std::string Bytes(std::initializer_list<int> bytes) {
+std::string BytesOf(std::initializer_list<int> bytes) {
   std::string text;
   for (const int b : bytes) text += static_cast<char>(b);
   return text;
 }
 
-Safetensors ParseOrDie(const std::string& bytes) {
+Safetensors ParseFile(const std::string& bytes) {
   auto contents = FromSafetensorsBytes(bytes);
   EXPECT_TRUE(contents.ok()) << contents.status();
   return contents.ok() ? *std::move(contents) : Safetensors();
 }
 
-std::string Error(const std::string& bytes, absl::StatusCode code) {
+std::string ParseError(const std::string& bytes, absl::StatusCode code) {
   const auto contents = FromSafetensorsBytes(bytes);
   EXPECT_EQ(contents.status().code(), code) << contents.status();
   return Message(contents.status());
 }
 std::string Invalid(const std::string& header, const std::string& data = "") {
-  return Error(File(header, data), absl::StatusCode::kInvalidArgument);
+  return ParseError(FileWith(header, data), absl::StatusCode::kInvalidArgument);
 }
 
 class SafetensorsFile : public ::testing::Test {
@@ -68,7 +68,7 @@ Safetensors EveryType() {
           {{"format", "pt"}}};
 }
 std::string EveryTypeBytes() {
-  return File(
+  return FileWith(
       R"({"__metadata__":{"format":"pt"},"l":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
       "\"\xC3\xBC\""
       R"(:{"dtype":"F64","shape":[],"data_offsets":[8,16]},)"
@@ -79,7 +79,7 @@ std::string EveryTypeBytes() {
       R"("h":{"dtype":"F16","shape":[2],"data_offsets":[36,40]},)"
       R"("u":{"dtype":"U8","shape":[2],"data_offsets":[40,42]},)"
       R"("b":{"dtype":"BOOL","shape":[3],"data_offsets":[42,45]}})",
-      Bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,  // l
+      BytesOf({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,  // l
              0,    0,    0,    0,    0,    0,    4,    0x40,  // ue
              0,    0,    0x80, 0x3f, 0,    0,    0,    0x40,  // f
              1,    0,    0,    0,    0xfe, 0xff, 0xff, 0xff,  // i
@@ -98,24 +98,24 @@ void ExpectEqual(const Safetensors& a, const Safetensors& b) {
 }
 
 TEST(Safetensors, ReadsWhatTheLibraryWrites) {
-  ExpectEqual(ParseOrDie(EveryTypeBytes()), EveryType());
+  ExpectEqual(ParseFile(EveryTypeBytes()), EveryType());
 }
 
 // In any order of names and bytes, with keys in any order and spaces, as other writers have it.
 TEST(Safetensors, ReadsOtherSpellings) {
-  const Safetensors contents = ParseOrDie(
-      File("{ \"b\" : {\"data_offsets\": [ 0, 2 ],\n\"shape\":[2], \"dtype\" : \"U8\"},"
+  const Safetensors contents = ParseFile(
+      FileWith("{ \"b\" : {\"data_offsets\": [ 0, 2 ],\n\"shape\":[2], \"dtype\" : \"U8\"},"
            "\"a\":{\"dtype\":\"U8\",\"shape\":[1,1],\"data_offsets\":[2,3]}, \"__metadata__\":{} }",
-           Bytes({1, 2, 3})));
+           BytesOf({1, 2, 3})));
   ExpectEqual(contents, {{{"a", Tensor::Of(DType::kU8, {1, 1}, {3})},
                           {"b", Tensor::Of(DType::kU8, {2}, {1, 2})}},
                          {}});
-  EXPECT_TRUE(ParseOrDie(File("{}")).tensors.empty());
+  EXPECT_TRUE(ParseFile(FileWith("{}")).tensors.empty());
 }
 
 TEST_F(SafetensorsFile, WritesWhatTheLibraryWrites) {
   EXPECT_EQ(Written(EveryType()), EveryTypeBytes());
-  EXPECT_EQ(Written({}), Bytes({8, 0, 0, 0, 0, 0, 0, 0}) + "{}      ");
+  EXPECT_EQ(Written({}), BytesOf({8, 0, 0, 0, 0, 0, 0, 0}) + "{}      ");
   const auto read = ReadSafetensors(path_);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_TRUE(read->tensors.empty());
@@ -132,7 +132,7 @@ TEST_F(SafetensorsFile, ReadsItsFiles) {
 TEST_F(SafetensorsFile, SharedTensors) {
   const Tensor weight = Tensor::Of(DType::kF32, {2}, {1, 2});
   const Safetensors tied = {{{"decoder", weight}, {"embedding", weight}}, {}};
-  ExpectEqual(ParseOrDie(Written(tied)), tied);
+  ExpectEqual(ParseFile(Written(tied)), tied);
 }
 
 TEST_F(SafetensorsFile, RefusesWhatTheFormatHasNot) {
@@ -168,17 +168,17 @@ TEST(Safetensors, Truncated) {
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(FromSafetensorsBytes(whole.substr(0, size)).ok()) << size;
   }
-  EXPECT_EQ(Error(whole.substr(0, 7), absl::StatusCode::kInvalidArgument),
+  EXPECT_EQ(ParseError(whole.substr(0, 7), absl::StatusCode::kInvalidArgument),
             "not a safetensors file: has 7 bytes; expected at least 8");
-  EXPECT_EQ(Error(whole.substr(0, whole.size() - 1), absl::StatusCode::kDataLoss),
+  EXPECT_EQ(ParseError(whole.substr(0, whole.size() - 1), absl::StatusCode::kDataLoss),
             "truncated: got 44 bytes of elements; expected 45");
-  EXPECT_EQ(Error(whole + "x", absl::StatusCode::kInvalidArgument),
+  EXPECT_EQ(ParseError(whole + "x", absl::StatusCode::kInvalidArgument),
             "1 bytes behind the last tensor; expected none");
-  EXPECT_EQ(Error(Bytes({9, 0, 0, 0, 0, 0, 0, 0}) + "{}", absl::StatusCode::kDataLoss),
+  EXPECT_EQ(ParseError(BytesOf({9, 0, 0, 0, 0, 0, 0, 0}) + "{}", absl::StatusCode::kDataLoss),
             "truncated in the header: got 2 bytes; expected 9");
-  EXPECT_EQ(Error(std::string(16, '\0'), absl::StatusCode::kInvalidArgument),
+  EXPECT_EQ(ParseError(std::string(16, '\0'), absl::StatusCode::kInvalidArgument),
             "not a safetensors file: its header would have 0 bytes; expected 1 to 100000000");
-  EXPECT_EQ(Error(std::string(16, '\xFF'), absl::StatusCode::kInvalidArgument),
+  EXPECT_EQ(ParseError(std::string(16, '\xFF'), absl::StatusCode::kInvalidArgument),
             "not a safetensors file: its header would have 18446744073709551615 bytes; expected 1 "
             "to 100000000");
 }
@@ -221,7 +221,7 @@ TEST(Safetensors, HeadersThatBreakTheRules) {
   }
   EXPECT_EQ(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})", "abcd"),
             "tensor \"a\": f32[2] takes 8 bytes; data_offsets give 4");
-  EXPECT_EQ(Error(File(R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", Bytes({1, 2})),
+  EXPECT_EQ(ParseError(FileWith(R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", BytesOf({1, 2})),
                   absl::StatusCode::kDataLoss),
             "tensor \"a\": bool 1 is 2; expected 0 or 1");
 }

@@ -5,12 +5,12 @@
 #include <limits>
 #include <string>
 
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/tensors.h"
 
 namespace halftone::testing {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor Row(std::initializer_list<double> values) {

@@ -9,11 +9,11 @@
 #include "halftone/kernels/cuda/device/map_plan.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/direct_run.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::testing {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr DType kStorage[] = {DType::kF32, DType::kF16, DType::kBF16};
 constexpr int64_t kTile = 2048;  // elements of a block

@@ -20,7 +20,7 @@ namespace {
 using emulation::Options;
 using emulation::ScopedOptions;
 
-Options With(void (*change)(Options&)) {
+Options Changed(void (*change)(Options&)) {
   Options options = emulation::GetOptions();
   change(options);
   return options;
@@ -36,14 +36,14 @@ std::unique_ptr<CudaBackend> Open(int index = 0) {
 }
 
 TEST(EmulatedOpenCuda, SaysThatThereIsNoDriver) {
-  const ScopedOptions options(With([](Options& o) { o.no_driver = true; }));
+  const ScopedOptions options(Changed([](Options& o) { o.no_driver = true; }));
   const absl::Status error = OpenError(3);
   EXPECT_TRUE(absl::IsFailedPrecondition(error));
   EXPECT_EQ(Message(error), "device cuda:3: no NVIDIA driver is installed");
 }
 
 TEST(EmulatedOpenCuda, SaysThatThereIsNoDevice) {
-  const ScopedOptions options(With([](Options& o) { o.device_count = 0; }));
+  const ScopedOptions options(Changed([](Options& o) { o.device_count = 0; }));
   const absl::Status error = OpenError(3);
   EXPECT_TRUE(absl::IsInvalidArgument(error));
   EXPECT_EQ(Message(error), "device cuda:3: no CUDA device is in this machine");
@@ -51,7 +51,7 @@ TEST(EmulatedOpenCuda, SaysThatThereIsNoDevice) {
 
 TEST(EmulatedOpenCuda, NamesTheDevicesThereAre) {
   EXPECT_EQ(Message(OpenError(3)), "device cuda:3: no such device; expected cuda:0");
-  const ScopedOptions options(With([](Options& o) { o.device_count = 2; }));
+  const ScopedOptions options(Changed([](Options& o) { o.device_count = 2; }));
   for (int index : {2, -1}) {
     const absl::Status error = OpenError(index);
     EXPECT_TRUE(absl::IsInvalidArgument(error));
@@ -61,7 +61,7 @@ TEST(EmulatedOpenCuda, NamesTheDevicesThereAre) {
 }
 
 TEST(EmulatedOpenCuda, RefusesDevicesThatAreTooOld) {
-  const ScopedOptions options(With([](Options& o) {
+  const ScopedOptions options(Changed([](Options& o) {
     o.device_count = 4;
     o.compute_major = 7;
     o.compute_minor = 5;
@@ -74,7 +74,7 @@ TEST(EmulatedOpenCuda, RefusesDevicesThatAreTooOld) {
 }
 
 TEST(EmulatedBackend, NamesTheArchitecture) {
-  const ScopedOptions options(With([](Options& o) {
+  const ScopedOptions options(Changed([](Options& o) {
     o.compute_major = 9;
     o.compute_minor = 0;
   }));
@@ -87,7 +87,7 @@ TEST(EmulatedBackend, NamesTheArchitecture) {
 // Work that waits for its turn, as on a real device.
 class EmulatedLazyBackend : public ::testing::Test {
  protected:
-  ScopedOptions options_{With([](Options& o) { o.lazy = true; })};
+  ScopedOptions options_{Changed([](Options& o) { o.lazy = true; })};
   std::unique_ptr<CudaBackend> backend_ = Open();
 };
 
@@ -154,7 +154,7 @@ TEST_F(EmulatedLazyBackend, ReleaseWaitsForTheWorkOfWhatItGivesBack) {
 }
 
 TEST(EmulatedBackend, AFullDeviceGetsItsCacheBack) {
-  const ScopedOptions options(With([](Options& o) { o.memory_bytes = size_t{8} << 20; }));
+  const ScopedOptions options(Changed([](Options& o) { o.memory_bytes = size_t{8} << 20; }));
   const auto backend = Open();
   { const auto memory = backend->Allocate(size_t{5} << 20); }
   const auto first = backend->Allocate(size_t{4} << 20);  // the piece of six, cut
@@ -223,7 +223,7 @@ TEST(EmulatedBackend, OtherThreadsAllocateDuringACapture) {
 }
 
 TEST(EmulatedBackend, EachThreadReachesEachDevice) {
-  const ScopedOptions options(With([](Options& o) { o.device_count = 2; }));
+  const ScopedOptions options(Changed([](Options& o) { o.device_count = 2; }));
   const auto first = Open(0), second = Open(1);
   EXPECT_EQ(second->description(), "Emulated CUDA device, sm_80, cuda:1");
   const auto round_trip = [](CudaBackend& backend, int value) {

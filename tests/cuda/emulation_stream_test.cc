@@ -14,7 +14,7 @@ namespace {
 using emulation::Options;
 using emulation::ScopedOptions;
 
-Options With(bool lazy) {
+Options WithStreams(bool lazy) {
   Options options = emulation::GetOptions();
   options.lazy = lazy;
   return options;
@@ -24,7 +24,7 @@ uint64_t KernelsRun() { return emulation::GetStatistics().kernels; }
 
 class EmulatedStream : public ::testing::TestWithParam<bool> {
  protected:
-  EmulatedStream() : options_(With(GetParam())) {
+  EmulatedStream() : options_(WithStreams(GetParam())) {
     for (cudaStream_t* stream : {&a_, &b_}) {
       CheckCuda(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
     }

@@ -7,13 +7,13 @@
 #include "halftone/graph/ir/builder.h"
 #include "halftone/tests/cuda/run_on_device.h"
 #include "halftone/tests/support/run_kernel.h"
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/tensors.h"
 
 namespace halftone::testing {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kInvScale = 1.0 / 1024;
+constexpr double kScaleInverse = 1.0 / 1024;
 
 Tensor Gradient(DType dtype, int64_t size, uint64_t seed) {
   PhiloxStream random(seed);
@@ -23,7 +23,7 @@ Tensor Gradient(DType dtype, int64_t size, uint64_t seed) {
 }
 
 // finite, norm, first_bad on the device; agreement with the reference kernel is checked.
-std::vector<Tensor> Stats(std::vector<Tensor> grads, double inv_scale = kInvScale) {
+std::vector<Tensor> Stats(std::vector<Tensor> grads, double inv_scale = kScaleInverse) {
   grads.insert(grads.begin(), Tensor::Scalar(DType::kF32, inv_scale));
   ir::Graph graph("stats");
   ir::Builder b(&graph);

@@ -37,32 +37,32 @@ OpCase Gradient(const Shape& x, const Shape& target, const ir::Attributes& attrs
               attrs);
 }
 
-void Check(OpCase c) {
+void CheckLoss(OpCase c) {
   c.dtypes.push_back(DType::kF64);
   CheckOnDevice(c);
 }
 
 TEST(CrossEntropyTest, Rows) {
   for (int64_t classes : {1, 31, 33, 64, 257, 1025, 5000, 8192}) {
-    Check(Forward({3, classes}, {3}, Attrs("none")));
-    Check(Forward({3, classes}, {3}, Attrs("mean", 0.1)));
-    Check(Gradient({3, classes}, {3}, Attrs("mean", 0.1)));
+    CheckLoss(Forward({3, classes}, {3}, Attrs("none")));
+    CheckLoss(Forward({3, classes}, {3}, Attrs("mean", 0.1)));
+    CheckLoss(Gradient({3, classes}, {3}, Attrs("mean", 0.1)));
   }
   OpCase vocabulary = Forward({2, 50257}, {2}, Attrs("none", 0.1));
   vocabulary.dtypes = {DType::kF32};
   CheckOnDevice(vocabulary);
   for (int64_t rows : {1, 31, 33, 257, 1025, 5000}) {
     for (const char* reduction : kReductions) {
-      Check(Forward({rows, 10}, {rows}, Attrs(reduction, 0, 3)));
-      Check(Gradient({rows, 10}, {rows}, Attrs(reduction, 0, 3)));
+      CheckLoss(Forward({rows, 10}, {rows}, Attrs(reduction, 0, 3)));
+      CheckLoss(Gradient({rows, 10}, {rows}, Attrs(reduction, 0, 3)));
     }
   }
 }
 
 TEST(CrossEntropyTest, Images) {
   for (const char* reduction : kReductions) {
-    Check(Forward({2, 21, 33, 31}, {2, 33, 31}, Attrs(reduction, 0.1, 3)));
-    Check(Gradient({2, 21, 33, 31}, {2, 33, 31}, Attrs(reduction, 0.1, 3)));
+    CheckLoss(Forward({2, 21, 33, 31}, {2, 33, 31}, Attrs(reduction, 0.1, 3)));
+    CheckLoss(Gradient({2, 21, 33, 31}, {2, 33, 31}, Attrs(reduction, 0.1, 3)));
   }
 }
 

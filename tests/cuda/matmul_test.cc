@@ -38,7 +38,7 @@ MatmulGeometry GeometryOfCase(const OpCase& c, DType dtype = DType::kF32) {
 }
 
 // Every candidate agrees with the reference; at least `candidates` serve.
-void Check(const OpCase& c, DType dtype, int candidates) {
+void CheckMatmul(const OpCase& c, DType dtype, int candidates) {
   const std::vector<Tensor> inputs = MakeCaseInputs(c, dtype);
   const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype);
   const ir::Node& node = *CaseNode(*graph);
@@ -73,7 +73,7 @@ TEST(CudaMatmul, AgreesAtAwkwardSizes) {
         SCOPED_TRACE(Concat(m, "x", n, "x", k, " ", Name(dtype), ta ? " ta" : "", tb ? " tb" : "",
                             " ", out));
         const Shape a = ta ? Shape{k, m} : Shape{m, k}, b = tb ? Shape{n, k} : Shape{k, n};
-        Check(MatmulCase(a, b, ta, tb, out), dtype, dtype == DType::kF64 ? 1 : 2);
+        CheckMatmul(MatmulCase(a, b, ta, tb, out), dtype, dtype == DType::kF64 ? 1 : 2);
       }
     }
   }
@@ -96,7 +96,7 @@ TEST(CudaMatmul, AgreesInEveryKindOfBatch) {
   for (const auto& c : cases) {
     SCOPED_TRACE(Concat(c.a, " ", c.b));
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      Check(MatmulCase(c.a, c.b, c.ta, c.tb), dtype, c.candidates);
+      CheckMatmul(MatmulCase(c.a, c.b, c.ta, c.tb), dtype, c.candidates);
     }
   }
 }

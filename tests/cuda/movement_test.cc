@@ -11,7 +11,7 @@ using cuda::CopyMode;
 using cuda::StridedCopy;
 using Ints = std::vector<int64_t>;
 
-constexpr DType kSizes[] = {DType::kU8, DType::kF16, DType::kF32, DType::kI64};
+constexpr DType kOfEverySize[] = {DType::kU8, DType::kF16, DType::kF32, DType::kI64};
 
 OpInput Numbers(DType dtype, const Shape& shape) {
   return IsFloat(dtype) ? Reals(shape) : Whole(dtype, shape, 0, 200);
@@ -24,7 +24,7 @@ void Check(const OpCase& c, DType dtype) {
 }
 
 TEST(CudaMovement, Transposes) {
-  for (DType dtype : kSizes) {
+  for (DType dtype : kOfEverySize) {
     for (const Shape& shape : {Shape{1, 31, 33}, Shape{3, 32, 64}, Shape{2, 65, 8}, Shape{5, 3, 70},
                                Shape{4, 70, 3}, Shape{2, 33, 129}}) {
       for (const Ints& perm : {Ints{0, 2, 1}, Ints{2, 1, 0}, Ints{1, 0, 2}, Ints{1, 2, 0}}) {
@@ -35,7 +35,7 @@ TEST(CudaMovement, Transposes) {
 }
 
 TEST(CudaMovement, Broadcasts) {
-  for (DType dtype : kSizes) {
+  for (DType dtype : kOfEverySize) {
     for (int64_t inner : {1, 16, 33, 48}) {
       const ir::Attributes to = {{"shape", Ints{3, 5, inner}}};
       for (const Shape& from :
@@ -47,7 +47,7 @@ TEST(CudaMovement, Broadcasts) {
 }
 
 TEST(CudaMovement, SlicesAndTheirGradients) {
-  for (DType dtype : kSizes) {
+  for (DType dtype : kOfEverySize) {
     for (const auto& [starts, limits, strides] : {std::tuple{Ints{0, 0}, Ints{9, 64}, Ints{1, 1}},
                                                   {{1, 16}, {8, 48}, {1, 1}},
                                                   {{2, 3}, {9, 60}, {1, 1}},
@@ -65,7 +65,7 @@ TEST(CudaMovement, SlicesAndTheirGradients) {
 }
 
 TEST(CudaMovement, Concatenations) {
-  for (DType dtype : kSizes) {
+  for (DType dtype : kOfEverySize) {
     for (int64_t axis : {0, 1, 2}) {
       for (int64_t inner : {16, 5}) {
         const auto part = [&](int64_t extent) {
@@ -81,7 +81,7 @@ TEST(CudaMovement, Concatenations) {
 }
 
 TEST(CudaMovement, Relayouts) {
-  for (DType dtype : kSizes) {
+  for (DType dtype : kOfEverySize) {
     for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1, 40, 6, 6}, Shape{3, 64, 1, 1}}) {
       const OpInput x = Numbers(dtype, shape);
       Check(Case("relayout", "to", {x}, {{"to", std::string("nhwc")}}), dtype);

@@ -9,16 +9,16 @@ OpInput Stat(const Shape& shape, double lo = -1, double hi = 1) {
   return Pinned(Reals(shape, lo, hi));
 }
 
-void Check(OpCase c, bool f64 = true) {
+void CheckNorm(OpCase c, bool f64 = true) {
   if (f64) c.dtypes.push_back(DType::kF64);
   CheckOnDevice(c);
 }
 
 void CheckLayerNorm(int64_t rows, int64_t size) {
-  Check(Case("layer_norm", Concat("rows", rows, "x", size),
+  CheckNorm(Case("layer_norm", Concat("rows", rows, "x", size),
              {Reals({rows, size}, -2, 3), Stat({size}, 0.5, 1.5), Stat({size})},
              {{"axes_count", int64_t{1}}, {"eps", 1e-5}}));
-  Check(Case("layer_norm_grad", Concat("rows", rows, "x", size),
+  CheckNorm(Case("layer_norm_grad", Concat("rows", rows, "x", size),
              {Reals({rows, size}, -2, 3), Reals({rows, size}), Stat({size}, 0.5, 1.5), Stat({rows}),
               Stat({rows}, 0.5, 1.5)},
              {{"axes_count", int64_t{1}}}));
@@ -33,7 +33,7 @@ void CheckBatchNorm(const Shape& x) {
   const Shape c{x[1]};
   const auto check = [&](OpCase test) {
     test.channels_last = x.rank() == 4;
-    Check(std::move(test));
+    CheckNorm(std::move(test));
   };
   check(Case(
       "batch_norm", "test",

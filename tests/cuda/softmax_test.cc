@@ -7,7 +7,7 @@
 namespace halftone::testing {
 namespace {
 
-void Check(OpCase c) {
+void CheckSoftmaxCase(OpCase c) {
   c.dtypes.push_back(DType::kF64);
   CheckOnDevice(c);
 }
@@ -15,9 +15,9 @@ void Check(OpCase c) {
 void CheckSoftmax(const Shape& x, int64_t axis) {
   const ir::Attributes attrs = {{"axis", axis}};
   for (const char* op : {"softmax", "log_softmax"})
-    Check(Case(op, "test", {Reals(x, -6, 6)}, attrs));
-  Check(Case("softmax_grad", "test", {Reals(x, 0, 1), Reals(x)}, attrs));
-  Check(Case("log_softmax_grad", "test", {Reals(x, -3, 0), Reals(x)}, attrs));
+    CheckSoftmaxCase(Case(op, "test", {Reals(x, -6, 6)}, attrs));
+  CheckSoftmaxCase(Case("softmax_grad", "test", {Reals(x, 0, 1), Reals(x)}, attrs));
+  CheckSoftmaxCase(Case("log_softmax_grad", "test", {Reals(x, -3, 0), Reals(x)}, attrs));
 }
 
 TEST(SoftmaxTest, Rows) {

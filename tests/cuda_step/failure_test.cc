@@ -136,7 +136,7 @@ TEST(CudaFailure, OtherThreadsReadWhileStepsGoOn) {
 
 #if defined(HALFTONE_CUDA_EMULATED)
 
-using emulation::Call;
+using DeviceCall = emulation::Call;
 
 // Nothing of it can fault, so its variables are written in place where that is allowed.
 class Regression : public Graph {
@@ -173,13 +173,13 @@ StateDict StateOf(Graph& graph) {
   return state;
 }
 
-uint64_t CountOf(Call call) {
+uint64_t CountOf(DeviceCall call) {
   const emulation::Statistics statistics = emulation::GetStatistics();
-  return call == Call::kLaunch ? statistics.launches : statistics.library_calls;
+  return call == DeviceCall::kLaunch ? statistics.launches : statistics.library_calls;
 }
 
 // Which call fails, and in which dtype the step computes.
-struct AnyCall : ::testing::TestWithParam<std::tuple<Call, std::optional<DType>>> {
+struct AnyCall : ::testing::TestWithParam<std::tuple<DeviceCall, std::optional<DType>>> {
   AnyCall() : options_(emulation::GetOptions()) {}
   emulation::ScopedOptions options_;  // undoes what FailCall asked for
   // A measurement would make calls of its own, and pass over those that fail.
@@ -238,7 +238,7 @@ TEST_P(AnyCall, OfAFirstRunFailsAndTheNextIsNotRecorded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AnyCall,
-                         ::testing::Combine(::testing::Values(Call::kLaunch, Call::kLibrary),
+                         ::testing::Combine(::testing::Values(DeviceCall::kLaunch, DeviceCall::kLibrary),
                                             ::testing::Values(std::nullopt, DType::kBF16)));
 
 TEST(CudaFailure, ARecordingThatFailsChangesNothing) {
@@ -247,7 +247,7 @@ TEST(CudaFailure, ARecordingThatFailsChangesNothing) {
   graph.to(Device::Cuda(0));
   nn::Call(graph, Pairs(0));
   const StateDict before = StateOf(graph);
-  emulation::FailCall(Call::kLaunch, 2);
+  emulation::FailCall(DeviceCall::kLaunch, 2);
   EXPECT_FALSE(graph(Pairs(1)).ok());
   EXPECT_TRUE(SameState(StateOf(graph), before, 0));
   emulation::ResetStatistics();
@@ -265,7 +265,7 @@ TEST(CudaFailure, ARecordingGetsTheMemoryThatTheCacheHolds) {
   ASSERT_TRUE(backend.Allocate(kBytes).ok());  // and is given back
   ASSERT_GE(backend.memory_stats().cached_bytes, static_cast<int64_t>(kBytes));
   emulation::ResetStatistics();
-  emulation::FailCall(Call::kInstantiateGraph, 1);
+  emulation::FailCall(DeviceCall::kInstantiateGraph, 1);
   nn::Call(graph, Pairs(1));
   EXPECT_EQ(emulation::GetStatistics().graph_launches, 1u);
   EXPECT_LT(backend.memory_stats().cached_bytes, static_cast<int64_t>(kBytes));

@@ -9,7 +9,7 @@
 namespace halftone::ir {
 namespace {
 
-const char kText[] =
+const char kProtoText[] =
     R"g(graph @"a graph"(%x: f32[2] @"data" loc("main.cc":7), %y "labels": i64[3]) {
   variable "gone" {init="normal(0,0.02)", kind="buffer", trainable=false} : f64[2,2]
   %w = variable "fc.weight" {init="uniform(-1,1)"} : f32[2]
@@ -26,7 +26,7 @@ const char kText[] =
 
 GraphProto Stored() {
   GraphProto proto;
-  EXPECT_TRUE(proto.ParseFromString(*ToProtoBytes(*ParseOrDie(kText))));
+  EXPECT_TRUE(proto.ParseFromString(*ToProtoBytes(*ParseOrDie(kProtoText))));
   return proto;
 }
 
@@ -35,12 +35,12 @@ absl::Status Read(const GraphProto& proto) {
 }
 
 TEST(Proto, TextToProtoToTextIsAFixedPoint) {
-  const auto graph = ParseOrDie(kText);
+  const auto graph = ParseOrDie(kProtoText);
   const auto bytes = ToProtoBytes(*graph);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const auto back = FromProtoBytes(*bytes);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(Print(**back, TextOptions::Lossless()), kText);
+  EXPECT_EQ(Print(**back, TextOptions::Lossless()), kProtoText);
   EXPECT_EQ((*back)->Hash(), graph->Hash());
   EXPECT_EQ(*ToProtoBytes(**back), *bytes);
 }
@@ -61,7 +61,7 @@ TEST(Proto, AbsentAttributesTakeTheDefault) {
 }
 
 TEST(Proto, RefusesToWriteABrokenGraph) {
-  const auto graph = ParseOrDie(kText);
+  const auto graph = ParseOrDie(kProtoText);
   graph->FindNode("m")->set_input(0, graph->FindNode("m")->output());
   EXPECT_EQ(ToProtoBytes(*graph).status().code(), absl::StatusCode::kInternal);
 }
@@ -73,7 +73,7 @@ TEST(Proto, BytesThatAreNoGraph) {
 }
 
 // One broken field at a time; each must be noticed, with its own message.
-struct Broken {
+struct BrokenProto {
   const char* what;
   void (*change)(GraphProto&);
   const char* message;
@@ -95,7 +95,7 @@ AttributeProto& AttributeNamed(NodeProto& node, const std::string& name) {
   return *node.mutable_attributes(0);
 }
 
-const Broken kBroken[] = {
+const BrokenProto kBrokenProtos[] = {
     {"no version", [](GraphProto& p) { p.clear_version(); }, "version 0; this build reads 1 to 1"},
     {"newer version", [](GraphProto& p) { p.set_version(2); },
      "version 2; this build reads 1 to 1"},
@@ -193,7 +193,7 @@ const Broken kBroken[] = {
 };
 
 TEST(Proto, EveryBrokenFieldIsAnError) {
-  for (const Broken& broken : kBroken) {
+  for (const BrokenProto& broken : kBrokenProtos) {
     GraphProto proto = Stored();
     broken.change(proto);
     const absl::Status status = Read(proto);

@@ -8,7 +8,7 @@
 namespace halftone::ir {
 namespace {
 
-const char kText[] = R"g(graph @g(%x: f32[2,3,4,5], %y: f32[2,3,4,5]) {
+const char kVerifiedText[] = R"g(graph @g(%x: f32[2,3,4,5], %y: f32[2,3,4,5]) {
   %w = variable "w" : f32[2,3,4,5]
   %c = constant {value=dense<f32[]>(1)} : f32[]
   %a, %a#1 = test_two(%x) : f32[2,3,4,5], f32[2,3,4,5]
@@ -40,7 +40,7 @@ const Broken kBroken[] = {
      "test_mix(%m): input 1 is not a value"},
     {"value of another graph",
      [](Graph& g) {
-       static Graph* const other = ParseOrDie(kText).release();
+       static Graph* const other = ParseOrDie(kVerifiedText).release();
        N(g, "m").set_input(1, N(*other, "y").output());
      },
      "test_mix(%m): input 1 is not an output of an earlier node of the graph"},
@@ -126,7 +126,7 @@ const Broken kBroken[] = {
 
 TEST(Verify, SeesEachBrokenInvariant) {
   for (const Broken& broken : kBroken) {
-    const auto graph = ParseOrDie(kText);
+    const auto graph = ParseOrDie(kVerifiedText);
     ASSERT_TRUE(Verify(*graph).ok()) << Verify(*graph);
     broken.change(*graph);
     const absl::Status status = Verify(*graph);

@@ -7,13 +7,13 @@
 #include <limits>
 
 #include "halftone/tests/kernels/each_kernel.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::testing {
 namespace {
 
 using Real = long double;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 const Real kPi = std::acos(Real{-1});
 
 struct Activation {

@@ -7,11 +7,10 @@
 
 #include "halftone/core/philox.h"
 #include "halftone/tests/kernels/each_kernel.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::testing {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 OpCase CaseOf(const char* op, const std::vector<double>& x) {
   return Case(op, "angles", {Fixed(Shape{static_cast<int64_t>(x.size())}, x)});

@@ -12,7 +12,7 @@
 namespace halftone::testing {
 namespace {
 
-constexpr double kLargestError = 1e-12;
+constexpr double kLargestDistance = 1e-12;
 
 void CheckDecomposition(const OpCase& c) {
   const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF64);
@@ -27,7 +27,7 @@ void CheckDecomposition(const OpCase& c) {
   ASSERT_TRUE(values.ok()) << Message(values.status());
   for (int i = 0; i < node.num_outputs(); ++i) {
     EXPECT_LE(MaxRelError(values->at(outputs[i].value()), values->at(node.output(i))),
-              kLargestError)
+              kLargestDistance)
         << "output " << i;
   }
 }

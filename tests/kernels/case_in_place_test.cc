@@ -16,11 +16,11 @@ namespace {
 
 using kernels::KernelCandidate;
 using kernels::KernelRegistry;
-using Pairs = std::vector<ir::InPlacePair>;
+using PortPairs = std::vector<ir::InPlacePair>;
 
 // The pairs that a memory plan may use for this node.
-Pairs UsablePairs(const ir::Node& node) {
-  Pairs usable;
+PortPairs UsablePairs(const ir::Node& node) {
+  PortPairs usable;
   for (const ir::InPlacePair& pair : node.op().in_place) {
     if (pair.input >= node.num_inputs() || pair.output >= node.num_outputs()) continue;
     if (ir::FitsInPlace(node.input_type(pair.input), node.output_type(pair.output))) {
@@ -31,8 +31,8 @@ Pairs UsablePairs(const ir::Node& node) {
 }
 
 // As many as share no input and no output, in order.
-Pairs Together(const Pairs& pairs) {
-  Pairs together;
+PortPairs Together(const PortPairs& pairs) {
+  PortPairs together;
   std::set<int> inputs, outputs;
   for (const ir::InPlacePair& pair : pairs) {
     if (inputs.count(pair.input) > 0 || outputs.count(pair.output) > 0) continue;
@@ -50,7 +50,7 @@ ir::ValueType Plain(ir::ValueType type) {
 
 // Runs with each pair's output in its input's memory.
 std::vector<Tensor> RunOver(kernels::Kernel& kernel, const ir::Node& node,
-                            const std::vector<Tensor>& inputs, const Pairs& pairs) {
+                            const std::vector<Tensor>& inputs, const PortPairs& pairs) {
   std::vector<Tensor> in, out;
   std::vector<const void*> in_data;
   std::vector<void*> out_data;
@@ -75,7 +75,7 @@ std::vector<Tensor> RunOver(kernels::Kernel& kernel, const ir::Node& node,
   return out;
 }
 
-std::string Text(const Pairs& pairs) {
+std::string Text(const PortPairs& pairs) {
   std::string text;
   for (const ir::InPlacePair& pair : pairs) text += Concat(" ", pair.input, "->", pair.output);
   return text;
@@ -97,8 +97,8 @@ void CheckCase(const OpCase& c, DType dtype, ir::Layout layout) {
   const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype, layout);
   const ir::Node& node = *CaseNode(*graph);
   const std::vector<Tensor> inputs = MakeCaseInputs(c, dtype);
-  const Pairs usable = UsablePairs(node);
-  std::vector<Pairs> choices = {Together(usable)};
+  const PortPairs usable = UsablePairs(node);
+  std::vector<PortPairs> choices = {Together(usable)};
   for (const ir::InPlacePair& pair : usable) choices.push_back({pair});
   const auto& registry = KernelRegistry::Global();
   for (const KernelCandidate* candidate : registry.Candidates(c.op, Device::Kind::kCpu)) {
@@ -106,7 +106,7 @@ void CheckCase(const OpCase& c, DType dtype, ir::Layout layout) {
     if (!kernel.ok()) continue;
     const auto apart = RunKernel(**kernel, node, inputs);
     ASSERT_TRUE(apart.ok()) << candidate->name << ": " << Message(apart.status());
-    for (const Pairs& pairs : choices) {
+    for (const PortPairs& pairs : choices) {
       EXPECT_EQ(Difference(RunOver(**kernel, node, inputs, pairs), *apart), "")
           << candidate->name << " on " << c.name << " in " << Name(dtype) << ", pairs"
           << Text(pairs);

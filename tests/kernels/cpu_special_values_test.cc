@@ -9,11 +9,11 @@
 #include "halftone/tests/kernels/cpu_check.h"
 #include "halftone/tests/kernels/simd_levels.h"
 #include "halftone/tests/support/run_kernel.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::testing {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> Special() {

@@ -9,14 +9,13 @@
 #include <limits>
 
 #include "halftone/tests/kernels/each_kernel.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::testing {
 namespace {
 
 using Real = long double;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 constexpr Real kScale = 1.0507009873554804934L, kAlpha = 1.6732632423543772848L;
 
 struct Function {

@@ -5,12 +5,11 @@
 #include <numbers>
 
 #include "halftone/tests/support/literals.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::testing {
 namespace {
 
-constexpr double kInf = INFINITY;
-const double kNaN = std::nan("");
 const double kLn2 = std::numbers::ln2, kLn3 = std::log(3.0);
 
 TEST(Literal, Activations) {

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "halftone/tests/support/literals.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::testing {
 namespace {
 
 using Ints = std::vector<int64_t>;
-const double kNaN = std::nan("");
 
 const Tensor& TwoByThree() {
   static const Tensor x = T({2, 3}, {1, 2, 3, 4, 5, 6});

@@ -3,20 +3,20 @@
 
 #include "halftone/core/philox.h"
 #include "halftone/tests/support/literals.h"
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/tensors.h"
 
 namespace halftone::testing {
 namespace {
 
-const double kNaN = std::nan("");
-const double kLn2 = std::log(2), kLn3 = std::log(3);
+const double kLog2 = std::log(2), kLog3 = std::log(3);
 
 ir::Attributes Reduction(const char* name) { return {{"reduction", std::string(name)}}; }
 Tensor Labels(const Reals64& values) { return Vec(values, DType::kI64); }
 
 TEST(Literal, Softmax) {
-  EXPECT_THAT(Apply("softmax", {Vec({0, kLn3})}), Is({0.25, 0.75}));
-  EXPECT_THAT(Apply("softmax", {T({2, 2}, {0, 5, kLn3, 5})}, {{"axis", int64_t{0}}}),
+  EXPECT_THAT(Apply("softmax", {Vec({0, kLog3})}), Is({0.25, 0.75}));
+  EXPECT_THAT(Apply("softmax", {T({2, 2}, {0, 5, kLog3, 5})}, {{"axis", int64_t{0}}}),
               Is({2, 2}, {0.25, 0.5, 0.75, 0.5}));
   EXPECT_THAT(Apply("softmax", {Vec({1000, 1000})}), Is({0.5, 0.5}));
   const double e = std::exp(1);
@@ -25,44 +25,44 @@ TEST(Literal, Softmax) {
 }
 
 TEST(Literal, LogSoftmax) {
-  EXPECT_THAT(Apply("log_softmax", {Vec({0, kLn3})}), Is({-2 * kLn2, kLn3 - 2 * kLn2}));
+  EXPECT_THAT(Apply("log_softmax", {Vec({0, kLog3})}), Is({-2 * kLog2, kLog3 - 2 * kLog2}));
   EXPECT_THAT(Apply("log_softmax", {Vec({0, -2000})}), Is({0, -2000}));
 }
 
 TEST(Literal, SoftmaxGradients) {
   EXPECT_THAT(Apply("softmax_grad", {Vec({0.25, 0.75}), Vec({1, 0})}), Is({0.1875, -0.1875}));
-  EXPECT_THAT(Apply("log_softmax_grad", {Vec({-2 * kLn2, kLn3 - 2 * kLn2}), Vec({1, 0})}),
+  EXPECT_THAT(Apply("log_softmax_grad", {Vec({-2 * kLog2, kLog3 - 2 * kLog2}), Vec({1, 0})}),
               Is({0.75, -0.75}));
 }
 
 TEST(Literal, CrossEntropy) {
-  const Tensor logits = T({2, 2}, {0, kLn3, 0, 0});
+  const Tensor logits = T({2, 2}, {0, kLog3, 0, 0});
   const auto each = RunOp("cross_entropy", {logits, Labels({1, 0})}, Reduction("none"));
-  EXPECT_THAT(each[0], Is({2 * kLn2 - kLn3, kLn2}));
+  EXPECT_THAT(each[0], Is({2 * kLog2 - kLog3, kLog2}));
   // The largest logit of each, then the logarithm of the sum over exp(logit - it).
-  EXPECT_THAT(each[1], Is({2, 2}, {kLn3, 0, 2 * kLn2 - kLn3, kLn2}));
+  EXPECT_THAT(each[1], Is({2, 2}, {kLog3, 0, 2 * kLog2 - kLog3, kLog2}));
   EXPECT_THAT(Apply("cross_entropy", {logits, Labels({1, 0})}, Reduction("sum")),
-              Is({}, {3 * kLn2 - kLn3}));
-  EXPECT_THAT(Apply("cross_entropy", {logits, Labels({1, 0})}), Is({}, {(3 * kLn2 - kLn3) / 2}));
+              Is({}, {3 * kLog2 - kLog3}));
+  EXPECT_THAT(Apply("cross_entropy", {logits, Labels({1, 0})}), Is({}, {(3 * kLog2 - kLog3) / 2}));
 }
 
 // 0.8 of the label's loss, and 0.2 of the mean over both classes.
 TEST(Literal, CrossEntropyLabelSmoothing) {
   EXPECT_THAT(
-      Apply("cross_entropy", {T({1, 2}, {0, kLn3}), Labels({0})}, {{"label_smoothing", 0.2}}),
-      Is({}, {0.8 * 2 * kLn2 + 0.2 * (2 * kLn2 - kLn3 / 2)}));
+      Apply("cross_entropy", {T({1, 2}, {0, kLog3}), Labels({0})}, {{"label_smoothing", 0.2}}),
+      Is({}, {0.8 * 2 * kLog2 + 0.2 * (2 * kLog2 - kLog3 / 2)}));
   // A class that cannot be: without smoothing it does not count.
-  EXPECT_THAT(Apply("cross_entropy", {T({1, 3}, {0, 0, -INFINITY}), Labels({0})}), Is({}, {kLn2}));
+  EXPECT_THAT(Apply("cross_entropy", {T({1, 3}, {0, 0, -INFINITY}), Labels({0})}), Is({}, {kLog2}));
 }
 
 TEST(Literal, CrossEntropyIgnoresTargets) {
-  const Tensor logits = T({3, 2}, {0, kLn3, 7, 9, 0, 0}), target = Labels({1, -100, 0});
+  const Tensor logits = T({3, 2}, {0, kLog3, 7, 9, 0, 0}), target = Labels({1, -100, 0});
   EXPECT_THAT(Apply("cross_entropy", {logits, target}, Reduction("none")),
-              Is({2 * kLn2 - kLn3, 0, kLn2}));
-  EXPECT_THAT(Apply("cross_entropy", {logits, target}), Is({}, {(3 * kLn2 - kLn3) / 2}));
+              Is({2 * kLog2 - kLog3, 0, kLog2}));
+  EXPECT_THAT(Apply("cross_entropy", {logits, target}), Is({}, {(3 * kLog2 - kLog3) / 2}));
   // A label may be ignored as well.
   EXPECT_THAT(Apply("cross_entropy", {logits, Labels({1, 0, 0})}, {{"ignore_index", int64_t{0}}}),
-              Is({}, {2 * kLn2 - kLn3}));
+              Is({}, {2 * kLog2 - kLog3}));
 }
 
 TEST(Literal, CrossEntropyOfNoTargetIsNaNButItsGradientIsZero) {
@@ -75,8 +75,8 @@ TEST(Literal, CrossEntropyOfNoTargetIsNaNButItsGradientIsZero) {
 }
 
 TEST(Literal, CrossEntropyGrad) {
-  const Tensor logits = T({2, 2}, {0, kLn3, 5, 5}), target = Labels({0, 1});
-  const Tensor stats = T({2, 2}, {kLn3, 5, 2 * kLn2 - kLn3, kLn2});
+  const Tensor logits = T({2, 2}, {0, kLog3, 5, 5}), target = Labels({0, 1});
+  const Tensor stats = T({2, 2}, {kLog3, 5, 2 * kLog2 - kLog3, kLog2});
   EXPECT_THAT(Apply("cross_entropy_grad", {logits, target, stats, T({}, {8})}),
               Is({2, 2}, {-0.75 * 4, 0.75 * 4, 0.5 * 4, -0.5 * 4}));
   EXPECT_THAT(Apply("cross_entropy_grad", {logits, target, stats, Vec({1, 10})}, Reduction("none")),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "halftone/tests/support/literals.h"
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/tensors.h"
 
 namespace halftone::testing {
@@ -10,7 +11,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 using ::testing::Each;
-const double kNaN = std::nan("");
 
 Tensor Image(int64_t height, int64_t width, const Reals64& values, DType dtype = DType::kF64) {
   return T({1, 1, height, width}, values, dtype);

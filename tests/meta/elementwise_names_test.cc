@@ -108,7 +108,7 @@ std::vector<std::string> NamesIn(const SourceFile& file, const Names& names) {
   return found;
 }
 
-bool IsProduct(const std::string& path) {
+bool IsProductFile(const std::string& path) {
   if (path == kTable || path == kActivations || path == "kernels/functors-inl.h") return false;
   if (path.size() > 3 && path.compare(path.size() - 3, 3, ".md") == 0) return false;
   for (const char* other : {"tests/", "docs/", "benchmarks/", "examples/"}) {
@@ -125,7 +125,7 @@ TEST(ElementwiseNames, StandInTheTableAlone) {
   }
   const Names names = ReadNames(rows);
   ASSERT_GE(names.ops.size(), 60u);
-  EXPECT_THAT(CheckNames(tree, {.applies = IsProduct,
+  EXPECT_THAT(CheckNames(tree, {.applies = IsProductFile,
                                 .named_in = [&](const auto& file) { return NamesIn(file, names); },
                                 .allowed = Allowed()}),
               ::testing::IsEmpty())

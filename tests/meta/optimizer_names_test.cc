@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Names = std::set<std::string>;
+using OptimizerNameSet = std::set<std::string>;
 
 constexpr char kDescriptions[] = "graph/ops/support/optimizers.def";
 
@@ -30,8 +30,8 @@ std::string Lower(std::string text) {
 
 // The rules and ops of the rows, and the names of the updates, in lower case: "adamw",
 // "adam_update", "adam".
-Names NamesOf(const std::string& descriptions) {
-  Names names;
+OptimizerNameSet NamesOf(const std::string& descriptions) {
+  OptimizerNameSet names;
   const std::regex row(R"re(\n *HT_(UPDATE|OPTIMIZER)\((\w+), "(\w+)")re");
   for (std::sregex_iterator it(descriptions.begin(), descriptions.end(), row), end; it != end;
        ++it) {
@@ -43,7 +43,7 @@ Names NamesOf(const std::string& descriptions) {
 
 // "path:line: name" for each of the names that stands in code as a word or a part of a word in
 // CamelCase: adamw, AdamWOptions, LaunchAdam.
-std::vector<std::string> NamedIn(const SourceFile& file, const Names& names) {
+std::vector<std::string> NamedIn(const SourceFile& file, const OptimizerNameSet& names) {
   std::vector<std::string> found;
   std::istringstream text(file.text);
   std::string line;
@@ -79,7 +79,7 @@ bool IsProduct(const std::string& path) {
   return path.find("/examples/") == std::string::npos && path.find(".md") == std::string::npos;
 }
 
-Names Described() {
+OptimizerNameSet Described() {
   std::ifstream in(std::string(HALFTONE_SOURCE_DIR) + "/" + kDescriptions);
   std::ostringstream text;
   text << in.rdbuf();
@@ -87,7 +87,7 @@ Names Described() {
 }
 
 TEST(OptimizerNames, AreInNoOtherProductFile) {
-  const Names names = Described();
+  const OptimizerNameSet names = Described();
   ASSERT_THAT(names,
               ::testing::IsSupersetOf({"sgd", "sgd_update", "adam", "adam_update", "adamw"}));
   EXPECT_THAT(
@@ -106,7 +106,7 @@ TEST(OptimizerNames, OfRows) {
 }
 
 TEST(OptimizerNames, InCode) {
-  const Names names = {"lamb"};
+  const OptimizerNameSet names = {"lamb"};
   const auto named = [&](const std::string& path, const std::string& text) {
     return NamedIn({path, text}, names);
   };

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Names = std::set<std::string>;
+using PythonNameSet = std::set<std::string>;
 
 constexpr char kFunctions[] = "graph/nn/functions.def";
 constexpr char kConvolution[] = "graph/nn/convolution.def";
@@ -26,10 +26,10 @@ constexpr char kModules[] = "graph/nn/modules.def";
 
 // Of the rows HT_FUNCTION(Value, softmax, ..), HT_TEMPLATE(F, Value, apply_where, ..) and
 // HT_MODULE(Linear, ..).
-Names NamesOf(const std::string& rows) {
+PythonNameSet NamesOfRows(const std::string& rows) {
   static const std::regex row(
       "\nHT_(?:FUNCTION\\(\\w+, |TEMPLATE\\(\\w+, \\w+, |MODULE\\()(\\w+),");
-  Names names;
+  PythonNameSet names;
   for (std::sregex_iterator it(rows.begin(), rows.end(), row), end; it != end; ++it) {
     names.insert((*it)[1].str());
   }
@@ -38,7 +38,7 @@ Names NamesOf(const std::string& rows) {
 
 // "path:line: name" where one is bound or declared: "softmax", nn::softmax, `def softmax(`, `class
 // Linear`. Many names are words of their own elsewhere: py::cast, std::max.
-std::vector<std::string> NamedIn(const SourceFile& file, const Names& names) {
+std::vector<std::string> NamedInFile(const SourceFile& file, const PythonNameSet& names) {
   static const std::regex naming("\"(\\w+)\"|\\bnn::(\\w+)|\\b(?:def|class) (\\w+)");
   const bool python = file.path.find(".py") != std::string::npos;
   std::vector<std::string> found;
@@ -64,16 +64,16 @@ bool MakesTheModule(const std::string& path) {
 
 TEST(PythonNames, OfFunctionsAndModulesStandInTheirRowsAlone) {
   const std::vector<SourceFile> tree = ReadTree(HALFTONE_SOURCE_DIR);
-  Names names;
+  PythonNameSet names;
   for (const SourceFile& file : tree) {
     for (const char* table : {kFunctions, kArrays, kConvolution, kLosses, kModules}) {
-      if (file.path == table) names.merge(NamesOf(file.text));
+      if (file.path == table) names.merge(NamesOfRows(file.text));
     }
   }
   ASSERT_THAT(names,
               ::testing::IsSupersetOf({"softmax", "conv2d", "apply_where", "Linear", "AvgPool2d"}));
   EXPECT_THAT(CheckNames(tree, {.applies = MakesTheModule,
-                                .named_in = [&](const auto& file) { return NamedIn(file, names); },
+                                .named_in = [&](const auto& file) { return NamedInFile(file, names); },
                                 .allowed = {{"python_stub/bind_optimizers.cc",
                                              "\"constant\": how a schedule prints"},
                                             {"python_stub/bind_values.cc",
@@ -85,16 +85,16 @@ TEST(PythonNames, OfFunctionsAndModulesStandInTheirRowsAlone) {
 }
 
 TEST(PythonNames, OfRows) {
-  EXPECT_THAT(NamesOf("//   HT_FUNCTION(Result, name, doc)\n#define HT_FUNCTION(...)\n"
+  EXPECT_THAT(NamesOfRows("//   HT_FUNCTION(Result, name, doc)\n#define HT_FUNCTION(...)\n"
                       "HT_FUNCTION(Value, glu, \"x\")\n  HT_ARG(int64_t, axis)\n"
                       "HT_TEMPLATE(F, Value, map,\n  \"x\")\nHT_MODULE(GLU, \"x\")\n"),
               ElementsAre("GLU", "glu", "map"));
 }
 
 TEST(PythonNames, InCode) {
-  const Names names = {"glu", "GLU", "cast"};
+  const PythonNameSet names = {"glu", "GLU", "cast"};
   const auto named = [&](const std::string& path, const std::string& text) {
-    return NamedIn({path, text}, names);
+    return NamedInFile({path, text}, names);
   };
   EXPECT_THAT(named("a.cc", "x;\nm.def(\"glu\", f);\npy::class_<nn::GLU>(m);\n"),
               ElementsAre("a.cc:2: glu", "a.cc:3: GLU"));

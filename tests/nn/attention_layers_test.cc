@@ -39,7 +39,7 @@ std::vector<std::string> Names(const Module& module) {
   return names;
 }
 
-void ExpectNear(const std::vector<double>& got, const std::vector<double>& want) {
+void ExpectAll(const std::vector<double>& got, const std::vector<double>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-6) << i;
 }
@@ -57,9 +57,9 @@ TEST(MultiheadAttention, IsPyTorchs) {
       Call(graph, {Pattern({2, 1, 4}, 7, 0), Pattern({3, 1, 4}, 3, 1), Pattern({3, 1, 4}, 4, 2),
                    Tensor::Of(DType::kBool, {2, 3}, {0, 1, 0, 0, 0, 1})});
   ASSERT_EQ(out.size(), 2u);
-  ExpectNear(out[0].ToVector(), {-0.620612833, -0.178578248, -0.02981491, 0.412219674, -0.479647534,
+  ExpectAll(out[0].ToVector(), {-0.620612833, -0.178578248, -0.02981491, 0.412219674, -0.479647534,
                                  -0.57215916, 0.444384733, 0.351873107});
-  ExpectNear(out[1].ToVector(),
+  ExpectAll(out[1].ToVector(),
              {-0.679027791, -0.273399201, -0.007703185, 0.397925405, -0.542753369, -0.227000012,
               0.140628582, 0.456381939, -0.547897623, -0.227206609, 0.138861717, 0.459552731});
 }
@@ -79,7 +79,7 @@ TEST(MultiheadAttention, Layouts) {
   graph.add_module("batch_first", batch_first);
   const auto out = Call(graph, {Pattern({3, 1, 4}, 3, 1), Tensor::Zeros(DType::kF32, {2, 3, 3})});
   ASSERT_EQ(out.size(), 4u);
-  for (size_t i = 1; i < 4; ++i) ExpectNear(out[i].ToVector(), out[0].ToVector());
+  for (size_t i = 1; i < 4; ++i) ExpectAll(out[i].ToVector(), out[0].ToVector());
   EXPECT_EQ(out[1].shape(), (Shape{1, 3, 4}));
   EXPECT_EQ(out[2].shape(), (Shape{3, 4}));
 }
@@ -156,11 +156,11 @@ TEST(TransformerEncoderLayer, IsPyTorchs) {
   const std::vector<double> want = {0.252795208, 0.511609449, 0.279619745, -0.709180968,
                                     0.44743338,  0.43315911,  0.400414876, -0.390029975,
                                     0.447334712, 0.432955976, 0.399634883, -0.390178494};
-  ExpectNear(out[0].ToVector(), want);
-  ExpectNear(out[1].ToVector(),
+  ExpectAll(out[0].ToVector(), want);
+  ExpectAll(out[1].ToVector(),
              {-1.218052929, -1.232493678, 0.479533469, 1.394863286, -1.015234472, -1.129345778,
               0.484001574, -0.823776469, -0.765234472, -0.879345778, 0.734001574, -0.573776469});
-  ExpectNear(out[2].ToVector(), want);  // a mask that forbids nothing
+  ExpectAll(out[2].ToVector(), want);  // a mask that forbids nothing
 }
 
 TEST(TransformerEncoderLayer, Errors) {

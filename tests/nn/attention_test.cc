@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/tensors.h"
 
 namespace halftone::nn {
@@ -14,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using testing::kInf;
 
 // ((i step + offset) mod 11 - 5) / 4, exact in any dtype.
 Tensor Pattern(const Shape& shape, int64_t step, int64_t offset, DType dtype = DType::kF64) {
@@ -51,7 +52,7 @@ std::vector<Tensor> Attend(const Sizes& s, DType dtype, const AttentionOptions& 
   return Call(graph, in);
 }
 
-void ExpectNear(const Tensor& got, const std::vector<double>& want, double tolerance) {
+void ExpectAttention(const Tensor& got, const std::vector<double>& want, double tolerance) {
   ASSERT_EQ(got.num_elements(), static_cast<int64_t>(want.size()));
   for (size_t i = 0; i < want.size(); ++i) {
     EXPECT_NEAR(got.at(static_cast<int64_t>(i)), want[i], tolerance) << i;
@@ -72,7 +73,7 @@ void ExpectInAllDTypes(const Sizes& s, const AttentionOptions& options, const Te
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < want.size(); ++i) {
       SCOPED_TRACE(i);
-      ExpectNear(got[i], want[i], tolerance);
+      ExpectAttention(got[i], want[i], tolerance);
     }
   }
 }
@@ -241,11 +242,11 @@ TEST(Attention, ALargeNumberOnEveryKeyLeavesEqualWeights) {
                                 F32({8, 1}, {0, 1, 2, 3, 4, 5, 6, 11}),
                                 F32({1, 8}, {-1e9, -1e9, -1e9, -1e9, -1e9, -1e9, -1e9, -1e9})});
   ASSERT_EQ(got.size(), 5u);
-  ExpectNear(got[0], {4}, 1e-6);
-  ExpectNear(got[1], {-8 + 6 + 28}, 1e-5);
-  ExpectNear(got[2], {-4, -3, -2, -1, 0, 1, 2, 7}, 1e-5);
-  ExpectNear(got[3], {2, 2, 2, 2, 2, 2, 2, 2}, 1e-5);
-  ExpectNear(got[4], {-8, -6, -4, -2, 0, 2, 4, 14}, 1e-5);  // 2 (v - 4)
+  ExpectAttention(got[0], {4}, 1e-6);
+  ExpectAttention(got[1], {-8 + 6 + 28}, 1e-5);
+  ExpectAttention(got[2], {-4, -3, -2, -1, 0, 1, 2, 7}, 1e-5);
+  ExpectAttention(got[3], {2, 2, 2, 2, 2, 2, 2, 2}, 1e-5);
+  ExpectAttention(got[4], {-8, -6, -4, -2, 0, 2, 4, 14}, 1e-5);  // 2 (v - 4)
 }
 
 // Working memory of a step and its gradients over `positions`.

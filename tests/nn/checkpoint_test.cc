@@ -40,7 +40,7 @@ class Model : public FnGraph {
 
 const Tensor kInput = F32({4, 2}, {1, -2, 3, 4, -5, 6, 7, -8});
 
-void Steps(Graph& graph, int count) {
+void TakeSteps(Graph& graph, int count) {
   for (int i = 0; i < count; ++i) Call(graph, {kInput});
 }
 
@@ -48,14 +48,14 @@ TEST(GraphCheckpoint, ResumesBitForBit) {
   const TempDir dir;
   const std::string path = dir.Path("c"), end = dir.Path("end");
   Model reference;
-  Steps(reference, 3);
+  TakeSteps(reference, 3);
   ASSERT_TRUE(reference.save_checkpoint(path, {{"epoch", "1"}}).ok());
-  Steps(reference, 3);
+  TakeSteps(reference, 3);
   ASSERT_TRUE(reference.save_checkpoint(end).ok());
 
   for (const bool compiled : {false, true}) {
     Model model;
-    if (compiled) Steps(model, 2);
+    if (compiled) TakeSteps(model, 2);
     std::map<std::string, std::string> metadata;
     const auto report = model.load_checkpoint(path, /*strict=*/true, &metadata);
     ASSERT_TRUE(report.ok()) << report.status();
@@ -63,7 +63,7 @@ TEST(GraphCheckpoint, ResumesBitForBit) {
     EXPECT_THAT(report->unexpected, IsEmpty());
     EXPECT_EQ(metadata["epoch"], "1");
     EXPECT_EQ(model.run_count(), 3u);
-    Steps(model, 3);
+    TakeSteps(model, 3);
     ASSERT_TRUE(model.save_checkpoint(dir.Path("again")).ok());
     EXPECT_EQ(Bytes(dir.Path("again")), Bytes(end)) << compiled;
   }
@@ -117,7 +117,7 @@ TEST(GraphCheckpoint, ADamagedFileChangesNothing) {
   const std::string path = dir.Path("c");
   Model model;
   ASSERT_TRUE(model.save_checkpoint(path).ok());
-  Steps(model, 1);
+  TakeSteps(model, 1);
   std::string bytes = Bytes(path);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   WriteBytes(path, bytes);
@@ -150,7 +150,7 @@ TEST(GraphCheckpoint, PassesBetweenAmpAndNonAmpGraphs) {
   const std::optional<DType> kinds[] = {std::nullopt, DType::kF16, DType::kBF16};
   for (const auto& from : kinds) {
     Model saved(1, from);
-    Steps(saved, 2);
+    TakeSteps(saved, 2);
     ASSERT_TRUE(saved.save_checkpoint(path).ok());
     const StateDict state = *saved.state_dict();
     for (const auto& to : kinds) {
@@ -158,7 +158,7 @@ TEST(GraphCheckpoint, PassesBetweenAmpAndNonAmpGraphs) {
         SCOPED_TRACE(Concat(from ? Name(*from) : "f32", " to ", to ? Name(*to) : "f32",
                             compiled ? ", compiled" : ", not compiled"));
         Model model(2, to);
-        if (compiled) Steps(model, 1);
+        if (compiled) TakeSteps(model, 1);
         const auto report = model.load_checkpoint(path);
         ASSERT_TRUE(report.ok()) << report.status();
         for (const auto* names : {&report->missing, &report->unexpected}) {
@@ -190,7 +190,7 @@ TEST(GraphCheckpoint, PassesBetweenAmpAndNonAmpGraphs) {
 TEST(GraphCheckpoint, TheStateOfAnAutomaticScalerWaitsForCompiling) {
   const TempDir dir;
   Model saved(0, DType::kF16);
-  Steps(saved, 1);
+  TakeSteps(saved, 1);
   ASSERT_TRUE(saved.grad_scaler().set_scale(128).ok());
   ASSERT_TRUE(saved.save_checkpoint(dir.Path("c")).ok());
   Model model(0, DType::kF16);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::nn {
 namespace {
@@ -13,9 +14,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using testing::kInf;
 
-std::string At(int line) { return "clipping_test.cc:" + std::to_string(line) + ": "; }
+std::string ClippingAt(int line) { return "clipping_test.cc:" + std::to_string(line) + ": "; }
 
 Parameter Filled(double value) {
   return Parameter(Shape{1}, {ir::Initializer::Kind::kConstant, value, 0});
@@ -125,7 +126,7 @@ TEST(ClipGradNorm, MistakesInTheConfiguration) {
     t.graph.config.clip_grad_norm = norm;
     const absl::Status status = CallStatus(t.graph, {F32({1}, {1}), F32({1}, {1})});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(Message(status), At(line) + Concat("config.clip_grad_norm = ", norm,
+    EXPECT_EQ(Message(status), ClippingAt(line) + Concat("config.clip_grad_norm = ", norm,
                                                  "; expected a number >= 0 that is finite in f32 "
                                                  "(0: off)"));
   }
@@ -133,7 +134,7 @@ TEST(ClipGradNorm, MistakesInTheConfiguration) {
   t.graph.add_optimizer(optim::SGD({t.w, t.b}, {.clip_norm = 2}));
   t.graph.config.clip_grad_norm = 1;
   EXPECT_EQ(Message(CallStatus(t.graph, {F32({1}, {1}), F32({1}, {1})})),
-            At(__LINE__ - 3) +
+            ClippingAt(__LINE__ - 3) +
                 "optimizer0: clip_norm = 2 beside config.clip_grad_norm = 1; expected "
                 "one of the two");
 }

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::vector<TorchWholeRow>& Rows() {
+const std::vector<TorchWholeRow>& ConvolutionRows() {
   static const auto* const rows = new std::vector<TorchWholeRow>{
       {"conv1d",
        HT_CALL(conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1})),
@@ -132,7 +132,7 @@ const std::vector<TorchWholeRow>& Rows() {
 }
 
 TEST(Convolution, ValuesAndGradientsArePyTorchs) {
-  for (const TorchWholeRow& row : Rows()) CheckTorchWholeRow(row);
+  for (const TorchWholeRow& row : ConvolutionRows()) CheckTorchWholeRow(row);
 }
 
 TEST(Convolution, NoImages) {

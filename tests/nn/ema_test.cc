@@ -49,8 +49,8 @@ TEST(Ema, ErrorsNameOptionAndRange) {
 }
 
 // loss = sum(w * c) + sum(b * c): every gradient is the input.
-struct Model {
-  explicit Model(const optim::SGDOptions& options, bool scaler = false)
+struct AveragedModel {
+  explicit AveragedModel(const optim::SGDOptions& options, bool scaler = false)
       : w(Shape{3}, {ir::Initializer::Kind::kConstant, 0.5, 0}),
         b(Shape{3}, {ir::Initializer::Kind::kConstant, -1, 0}) {
     graph.fn = [this](const Values& in) -> Values {
@@ -85,7 +85,7 @@ TEST(Ema, FollowsItsFormula) {
   for (const optim::Ema& ema :
        {optim::Ema{.decay = 0.75}, optim::Ema{.decay = 0.9, .update_after_step = 4},
         optim::Ema{.decay = 0.9, .min_decay = 0.25, .use_warmup = true, .warmup_gamma = 2}}) {
-    Model model({.lr = 0.25, .ema = ema});
+    AveragedModel model({.lr = 0.25, .ema = ema});
     Doubles w(3, 0.5), b(3, -1), average_w(3), average_b(3);
     for (int step = 1; step <= 20; ++step) {
       const Doubles gradient = Gradient(step);
@@ -113,7 +113,7 @@ TEST(Ema, FollowsItsFormula) {
 }
 
 TEST(Ema, ChangesNoParameter) {
-  Model with({.lr = 0.25, .momentum = 0.9, .ema = optim::Ema{.decay = 0.5}}),
+  AveragedModel with({.lr = 0.25, .momentum = 0.9, .ema = optim::Ema{.decay = 0.5}}),
       without({.lr = 0.25, .momentum = 0.9});
   for (int step = 0; step < 5; ++step) {
     ASSERT_TRUE(with.Step(Gradient(step)).ok() && without.Step(Gradient(step)).ok());
@@ -122,7 +122,7 @@ TEST(Ema, ChangesNoParameter) {
 }
 
 TEST(Ema, StaysInASkippedStep) {
-  Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.5, .use_warmup = true}}, true);
+  AveragedModel model({.lr = 0.25, .ema = optim::Ema{.decay = 0.5, .use_warmup = true}}, true);
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(model.Step(Gradient(step)).ok());
   const StateDict before = *model.graph.state_dict();
   ASSERT_TRUE(model.Step({1, std::numeric_limits<double>::infinity(), 1}).ok());
@@ -135,7 +135,7 @@ TEST(Ema, StaysInASkippedStep) {
 
 TEST(Ema, IsSaved) {
   const optim::SGDOptions options{.lr = 0.25, .ema = optim::Ema{.decay = 0.5, .use_warmup = true}};
-  Model whole(options), first(options), second(options);
+  AveragedModel whole(options), first(options), second(options);
   for (int step = 0; step < 6; ++step) ASSERT_TRUE(whole.Step(Gradient(step)).ok());
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(first.Step(Gradient(step)).ok());
   ASSERT_TRUE(second.graph.load_state_dict(*first.graph.state_dict()).ok());
@@ -148,7 +148,7 @@ TEST(Ema, IsSaved) {
 // Fine-tuning: the state has averages, but nothing of `b`, a new head.
 TEST(Ema, BeginsAtTheParameterWhereAStateLacksIt) {
   const optim::SGDOptions options{.lr = 0.25, .ema = optim::Ema{.decay = 0.75}};
-  Model trained(options);
+  AveragedModel trained(options);
   for (int step = 0; step < 4; ++step) ASSERT_TRUE(trained.Step(Gradient(step)).ok());
   const StateDict whole = *trained.graph.state_dict();
   StateDict without = whole, other_shape = whole;
@@ -157,7 +157,7 @@ TEST(Ema, BeginsAtTheParameterWhereAStateLacksIt) {
   other_shape["b"] = F32({2}, {1, 2});
   other_shape["optimizer0.b.ema"] = F32({2}, {1, 2});
   for (const StateDict& state : {without, other_shape}) {
-    Model tuned(options);
+    AveragedModel tuned(options);
     ASSERT_TRUE(tuned.graph.load_state_dict(state, false).ok());
     EXPECT_EQ(tuned.State("optimizer0.b.ema"), Doubles(3, -1));
     EXPECT_EQ(tuned.State("optimizer0.w.ema"), trained.State("optimizer0.w.ema"));
@@ -172,7 +172,7 @@ TEST(Ema, BeginsAtTheParameterWhereAStateLacksIt) {
 }
 
 TEST(Ema, OfALoadedParameterBeginsAnew) {
-  Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
+  AveragedModel model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
   for (int step = 0; step < 4; ++step) ASSERT_TRUE(model.Step(Gradient(step)).ok());
   const Doubles average_b = model.State("optimizer0.b.ema");
   ASSERT_NE(average_b, model.State("b"));
@@ -183,7 +183,7 @@ TEST(Ema, OfALoadedParameterBeginsAnew) {
 
 TEST(Ema, OfAReplacedParameterBeginsAtIt) {
   for (const bool scope : {false, true}) {
-    Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
+    AveragedModel model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
     for (int step = 0; step < 4; ++step) ASSERT_TRUE(model.Step(Gradient(step)).ok());
     const Doubles average_b = model.State("optimizer0.b.ema");
     model.w = Parameter(Shape{3}, {ir::Initializer::Kind::kConstant, 2, 0});
@@ -200,7 +200,7 @@ TEST(Ema, OfAReplacedParameterBeginsAtIt) {
 }
 
 TEST(EmaScope, PutsAveragesInThePlaceOfParameters) {
-  Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
+  AveragedModel model({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
   for (int step = 0; step < 4; ++step) ASSERT_TRUE(model.Step(Gradient(step)).ok());
   const Doubles w = model.State("w"), average = model.State("optimizer0.w.ema");
   ASSERT_NE(w, average);
@@ -218,7 +218,7 @@ TEST(EmaScope, PutsAveragesInThePlaceOfParameters) {
   EXPECT_EQ(model.State("w"), w);
   EXPECT_EQ(model.State("optimizer0.w.ema"), average);
   // Training goes on as if there had been no evaluation.
-  Model twin({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
+  AveragedModel twin({.lr = 0.25, .ema = optim::Ema{.decay = 0.75}});
   for (int step = 0; step < 4; ++step) ASSERT_TRUE(twin.Step(Gradient(step)).ok());
   model.graph.train();
   ASSERT_TRUE(model.Step(Gradient(4)).ok() && twin.Step(Gradient(4)).ok());
@@ -227,7 +227,7 @@ TEST(EmaScope, PutsAveragesInThePlaceOfParameters) {
 }
 
 TEST(EmaScope, RefusesWhatWouldMixThemUp) {
-  Model model({.lr = 0.25, .ema = optim::Ema{}});
+  AveragedModel model({.lr = 0.25, .ema = optim::Ema{}});
   ASSERT_TRUE(model.Step(Gradient(0)).ok());
   const StateDict state = *model.graph.state_dict();
   const EmaScope averaged(model.graph);
@@ -294,8 +294,8 @@ TEST(EmaScope, RefusesWritesOfOthersThatShareParameters) {
 }
 
 TEST(EmaScope, LeavesParametersAloneBeforeTheFirstUpdate) {
-  Model model({.lr = 0.25, .ema = optim::Ema{.decay = 0.5}}), plain({.lr = 0.25});
-  for (Model* m : {&model, &plain}) {
+  AveragedModel model({.lr = 0.25, .ema = optim::Ema{.decay = 0.5}}), plain({.lr = 0.25});
+  for (AveragedModel* m : {&model, &plain}) {
     const EmaScope averaged(m->graph);
     ASSERT_TRUE(averaged.status().ok()) << averaged.status();
     m->graph.eval();
@@ -306,7 +306,7 @@ TEST(EmaScope, LeavesParametersAloneBeforeTheFirstUpdate) {
 // Loaded and evaluated without ever training.
 TEST(EmaScope, WorksOnALoadedState) {
   const optim::SGDOptions options{.lr = 0.25, .ema = optim::Ema{.decay = 0.75}};
-  Model trained(options), loaded(options);
+  AveragedModel trained(options), loaded(options);
   for (int step = 0; step < 4; ++step) ASSERT_TRUE(trained.Step(Gradient(step)).ok());
   ASSERT_TRUE(loaded.graph.load_state_dict(*trained.graph.state_dict()).ok());
   loaded.graph.eval();

@@ -13,9 +13,9 @@ using testing::RandomTensor;
 // What an evaluation between training steps may be.
 enum class Between : uint8_t { kNothing, kEval, kOtherBatch, kFails, kMany };
 
-class Model : public FnGraph {
+class EvaluatedModel : public FnGraph {
  public:
-  explicit Model(Device device = {}, int cache_size = 8)
+  explicit EvaluatedModel(Device device = {}, int cache_size = 8)
       : FnGraph([this](const Values& in) -> Values {
           const Value y = last(drop(first(in[0])));
           const Value loss = mean(gather(y * y, in[1]));
@@ -37,30 +37,30 @@ class Model : public FnGraph {
   Linear last;
 };
 
-std::vector<Tensor> Batch(int64_t rows) {
+std::vector<Tensor> RowsAndLabels(int64_t rows) {
   return {RandomTensor(DType::kF32, {rows, 8}, 1), Tensor::Zeros(DType::kI64, {rows})};
 }
 
-void Evaluate(Model& model, Between between) {
+void Evaluate(EvaluatedModel& model, Between between) {
   model.eval();
-  if (between == Between::kEval) Call(model, Batch(4));
-  if (between == Between::kOtherBatch) Call(model, Batch(7));
+  if (between == Between::kEval) Call(model, RowsAndLabels(4));
+  if (between == Between::kOtherBatch) Call(model, RowsAndLabels(7));
   if (between == Between::kFails) {
-    std::vector<Tensor> in = Batch(4);
+    std::vector<Tensor> in = RowsAndLabels(4);
     in[1] = Tensor::Full(DType::kI64, {4}, 99);
     EXPECT_FALSE(CallStatus(model, in).ok());
   }
   if (between == Between::kMany) {
-    for (int i = 0; i < 5; ++i) Call(model, Batch(4 + i % 2));
+    for (int i = 0; i < 5; ++i) Call(model, RowsAndLabels(4 + i % 2));
   }
   model.train();
 }
 
 // Six steps, with evaluations after steps 2 and 4.
 StateDict Train(Between between, Device device = {}, int cache_size = 8) {
-  Model model(device, cache_size);
+  EvaluatedModel model(device, cache_size);
   for (int step = 1; step <= 6; ++step) {
-    Call(model, Batch(4));
+    Call(model, RowsAndLabels(4));
     if (step == 2 || step == 4) Evaluate(model, between);
   }
   EXPECT_EQ(model.run_count(), 6u);

@@ -19,10 +19,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pointwise;
 
-MATCHER_P(NearAll, tolerance, "") {
-  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
-}
-
 std::vector<double> ValuesOf(const Parameter& parameter) { return parameter.value().ToVector(); }
 
 // Two linear layers without bias, each a number: loss = sum(second(first(x))).
@@ -87,7 +83,7 @@ TEST(FrozenBatchNorm, F05KeepsItsStatisticsAndPassesGradients) {
   // The mean of 2, 4, 6, 8 is 5, the variance 5.
   const double r5 = std::sqrt(5.0);
   EXPECT_THAT(out[2].ToVector(),
-              Pointwise(NearAll(1e-5), std::vector<double>{-3 / r5, -1 / r5, 1 / r5, 3 / r5}));
+              Pointwise(DoubleNear(1e-5), std::vector<double>{-3 / r5, -1 / r5, 1 / r5, 3 / r5}));
   EXPECT_THAT(ValuesOf(frozen.running_mean), ElementsAre(2));
   EXPECT_THAT(ValuesOf(frozen.running_var), ElementsAre(4));
   EXPECT_EQ(frozen.num_batches_tracked.value().item(), 0);

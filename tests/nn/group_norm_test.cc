@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<TorchWholeRow>& Rows() {
+const std::vector<TorchWholeRow>& NormRows() {
   static const auto* const rows = new std::vector<TorchWholeRow>{
       {"group_norm",
        HT_CALL(group_norm(in[0], 2, in[1], in[2])),
@@ -155,7 +155,7 @@ const std::vector<TorchWholeRow>& Rows() {
 }
 
 TEST(GroupNorms, ValuesAndGradientsArePyTorchs) {
-  for (const TorchWholeRow& row : Rows()) CheckTorchWholeRow(row);
+  for (const TorchWholeRow& row : NormRows()) CheckTorchWholeRow(row);
 }
 
 // 300^2 is no f16, and in bf16 a mean of 1000 would swallow deviations of 1.

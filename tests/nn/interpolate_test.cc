@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<TorchRow>& Rows() {
+const std::vector<TorchRow>& ResizeRows() {
   static const auto* const rows = new std::vector<TorchRow>{
       {"interpolate, nearest",
        HT_CALL(interpolate(in[0], {.size = 4})),
@@ -75,7 +75,7 @@ const std::vector<TorchRow>& Rows() {
 }
 
 TEST(Interpolate, ValuesAndGradientsAreTorchs) {
-  for (const TorchRow& row : Rows()) ExpectAsInTorch(row);
+  for (const TorchRow& row : ResizeRows()) ExpectAsInTorch(row);
 }
 
 // 49 (1 / 49) is below 1 in floating point; a pixel is repeated 49 times all the same.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::nn {
 namespace {
@@ -12,7 +13,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr double kInf = INFINITY;
+using testing::kInf;
 
 // A parameter w of one element, 1 at first, with the loss sum(w * in[0]): its gradient is in[0].
 class Probe : public FnGraph {
@@ -97,9 +98,9 @@ TEST(ScaleLimits, F31HysteresisBelowTheFloor) {
 }
 
 // Two parameters, of which the second gets what the call gives.
-class TwoParameters : public FnGraph {
+class TwoScaled : public FnGraph {
  public:
-  explicit TwoParameters(optim::SGDOptions options = {})
+  explicit TwoScaled(optim::SGDOptions options = {})
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = sum(a * 2.0) + sum(b * in[0]);
           loss.backward();
@@ -119,7 +120,7 @@ TEST(FirstNonFinite, F30WithScalerWithoutAndDisabled) {
   for (const Kind kind :
        {Kind::kScaler, Kind::kStatic, Kind::kTracked, Kind::kClipped, Kind::kDisabledAndTracked}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    TwoParameters graph({.clip_norm = kind == Kind::kClipped ? 1.0 : 0.0});
+    TwoScaled graph({.clip_norm = kind == Kind::kClipped ? 1.0 : 0.0});
     if (kind == Kind::kScaler) graph.set_grad_scaler(amp::GradScaler());
     if (kind == Kind::kStatic) graph.set_grad_scaler(amp::GradScaler({.dynamic = false}));
     if (kind == Kind::kDisabledAndTracked) {
@@ -140,13 +141,13 @@ TEST(FirstNonFinite, F30WithScalerWithoutAndDisabled) {
 }
 
 TEST(FirstNonFinite, F30NothingLooksAtTheGradients) {
-  TwoParameters graph;
+  TwoScaled graph;
   Call(graph, {F32({2}, {1, kInf})});
   EXPECT_EQ(graph.first_nonfinite_param(), "") << "documented: it needs someone who looks";
 }
 
 TEST(FirstNonFinite, F30StateLoadsWithAndWithoutTracking) {
-  TwoParameters tracked, plain;
+  TwoScaled tracked, plain;
   tracked.config.track_grad_norm = true;
   Call(tracked, {F32({2}, {1, 1})});
   Call(plain, {F32({2}, {1, 1})});

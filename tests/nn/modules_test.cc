@@ -22,10 +22,6 @@ std::vector<std::string> Names(const std::vector<std::pair<std::string, Paramete
   return names;
 }
 
-MATCHER_P(NearAll, tolerance, "") {
-  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
-}
-
 TEST(ModuleNames, ArePyTorchs) {
   EXPECT_THAT(Names(Linear(2, 3).named_parameters()), ElementsAre("weight", "bias"));
   EXPECT_THAT(Names(Linear(2, 3, false).named_parameters()), ElementsAre("weight"));
@@ -147,7 +143,7 @@ TEST(BatchNorm, StatisticsInTrainingAndEvaluation) {
   const Tensor x = F32({2, 2, 1, 2}, {1, 3, 0, 0, 5, 7, 2, 2});
   const double r5 = std::sqrt(5.0);
   EXPECT_THAT(Call1(graph, {x}),
-              Pointwise(NearAll(1e-6),
+              Pointwise(DoubleNear(1e-6),
                         std::vector<double>{-3 / r5, -1 / r5, -1, -1, 1 / r5, 3 / r5, 1, 1}));
   EXPECT_THAT(norm.running_mean.value().ToVector(), ElementsAre(1, 0.25));
   EXPECT_THAT(
@@ -159,7 +155,7 @@ TEST(BatchNorm, StatisticsInTrainingAndEvaluation) {
   ASSERT_TRUE(norm.running_mean.set_value(F32({2}, {3, 1})).ok());
   ASSERT_TRUE(norm.running_var.set_value(F32({2}, {4, 0.25})).ok());
   EXPECT_THAT(Call1(graph, {x}),
-              Pointwise(NearAll(1e-6), std::vector<double>{-1, 0, -2, -2, 1, 2, 2, 2}));
+              Pointwise(DoubleNear(1e-6), std::vector<double>{-1, 0, -2, -2, 1, 2, 2, 2}));
   EXPECT_EQ(norm.num_batches_tracked.value().item(), 1);
   EXPECT_THAT(norm.running_mean.value().ToVector(), ElementsAre(3, 1));
 }

@@ -22,9 +22,9 @@ using ::testing::internal::CaptureStderr;
 using ::testing::internal::GetCapturedStderr;
 
 // A linear layer; what build() returns besides is up to the test.
-class Model : public FnGraph {
+class NotedModel : public FnGraph {
  public:
-  explicit Model(bool with_optimizer = true)
+  explicit NotedModel(bool with_optimizer = true)
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = mean(fc(in[0]));
           loss.backward();
@@ -37,7 +37,7 @@ class Model : public FnGraph {
   Linear fc;
 };
 
-const Tensor kInput = F32({2, 3}, {1, 2, 3, 4, 5, 6});
+const Tensor kTwoRows = F32({2, 3}, {1, 2, 3, 4, 5, 6});
 
 class GraphNotes : public ::testing::Test {
  protected:
@@ -45,8 +45,8 @@ class GraphNotes : public ::testing::Test {
 };
 
 TEST_F(GraphNotes, BackwardThatNothingFollows) {
-  Model model(/*with_optimizer=*/false);
-  Call(model, {kInput});
+  NotedModel model(/*with_optimizer=*/false);
+  Call(model, {kTwoRows});
   EXPECT_THAT(model.notes(),
               ElementsAre(MatchesRegex(
                   "notes_test.cc:[0-9]+: backward\\(\\) has no effect: "
@@ -54,28 +54,28 @@ TEST_F(GraphNotes, BackwardThatNothingFollows) {
                   "add_optimizer trains it, and nn::gradients\\(loss, \\{w\\}\\) gives "
                   "gradients as values")));
 
-  Model trained;
-  Call(trained, {kInput});
+  NotedModel trained;
+  Call(trained, {kTwoRows});
   EXPECT_THAT(trained.notes(), IsEmpty());
-  Model evaluated(/*with_optimizer=*/false);
+  NotedModel evaluated(/*with_optimizer=*/false);
   evaluated.eval();
-  Call(evaluated, {kInput});
+  Call(evaluated, {kTwoRows});
   EXPECT_THAT(evaluated.notes(), IsEmpty());
-  Model read(/*with_optimizer=*/false);
+  NotedModel read(/*with_optimizer=*/false);
   read.fn = [&read](const Values& in) -> Values {
     const Value loss = mean(read.fc(in[0]));
     loss.backward();
     return gradients(loss, {read.fc.weight});
   };
-  Call(read, {kInput});
+  Call(read, {kTwoRows});
   EXPECT_THAT(read.notes(), IsEmpty());
 }
 
 TEST_F(GraphNotes, F13AnInputInF64NamesDtypeAndConsequence) {
-  Model model(/*with_optimizer=*/false);
+  NotedModel model(/*with_optimizer=*/false);
   model.fn = [](const Values& in) -> Values { return {sum(exp(in[0])), sum(in[1])}; };
   model.config.enable_amp(true, {.dtype = DType::kBF16});
-  Call(model, {Tensor::Full(DType::kF64, {2, 3}, 1), kInput});
+  Call(model, {Tensor::Full(DType::kF64, {2, 3}, 1), kTwoRows});
   EXPECT_THAT(model.notes(),
               ElementsAre("input 0 is f64[2,3]: 2 of 3 kernels compute in f64, "
                           "on reference kernels, which are slow, "
@@ -84,7 +84,7 @@ TEST_F(GraphNotes, F13AnInputInF64NamesDtypeAndConsequence) {
                           "is meant"));
 
   // Read as f32 at once, or no number that is computed with.
-  Model cast_first(/*with_optimizer=*/false);
+  NotedModel cast_first(/*with_optimizer=*/false);
   cast_first.fn = [](const Values& in) -> Values { return {sum(exp(cast(in[0], DType::kF32)))}; };
   Call(cast_first, {Tensor::Full(DType::kF64, {2, 3}, 1)});
   EXPECT_THAT(cast_first.notes(), IsEmpty());
@@ -110,16 +110,16 @@ TEST_F(GraphNotes, EveryCallCompilesAnew) {
 }
 
 TEST_F(GraphNotes, AmpThatLowersNothing) {
-  Model model;
+  NotedModel model;
   model.config.enable_amp(true, {.dtype = DType::kBF16, .deny = {"linear"}});
-  Call(model, {kInput});
+  Call(model, {kTwoRows});
   EXPECT_THAT(model.notes(), ElementsAre(MatchesRegex("amp: no node runs in bf16, "
                                                       "of [0-9] that compute with floats; "
                                                       "fc/linear: .*deny linear.*; "
                                                       "amp_table\\(\\) has the reason of each")));
-  Model lowered;
+  NotedModel lowered;
   lowered.config.enable_amp(true, {.dtype = DType::kBF16, .trim = false});
-  Call(lowered, {kInput});
+  Call(lowered, {kTwoRows});
   EXPECT_THAT(lowered.notes(), IsEmpty());
 }
 
@@ -168,10 +168,10 @@ TEST_F(GraphNotes, F20WidenedF16ThatTakesMoreMemorySaysSo) {
 
 TEST_F(GraphNotes, OneOfEachKindOnStandardErrorAndAllWithDebug) {
   const auto run = [](int debug) {
-    Model model(/*with_optimizer=*/false);
+    NotedModel model(/*with_optimizer=*/false);
     model.debug(debug);
     CaptureStderr();
-    Call(model, {kInput});
+    Call(model, {kTwoRows});
     Call(model, {F32({1, 3}, {1, 2, 3})});
     EXPECT_EQ(model.notes().size(), 1u);
     return GetCapturedStderr();

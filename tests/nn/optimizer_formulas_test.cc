@@ -59,7 +59,7 @@ struct Weighted {
   FnGraph graph;
 };
 
-void ExpectNear(const std::vector<double>& got, const std::vector<double>& want, double error,
+void ExpectWithin(const std::vector<double>& got, const std::vector<double>& want, double error,
                 const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -84,9 +84,9 @@ void ExpectFollows(const typename O::Options& options, const Want& start) {
   }
   for (size_t p = 0; p < want.size(); ++p) {
     const std::string name = Concat("w", p);
-    ExpectNear(weighted.State(name), want[p].w, 2e-5, name);
+    ExpectWithin(weighted.State(name), want[p].w, 2e-5, name);
     for (const auto& [state, values] : want[p].OfParameter()) {
-      ExpectNear(weighted.State("optimizer0." + name + "." + state), values, 2e-5, state);
+      ExpectWithin(weighted.State("optimizer0." + name + "." + state), values, 2e-5, state);
     }
   }
 }
@@ -282,7 +282,7 @@ TEST(LAMB, ARatioWithoutNormIsOne) {
   graph.add_parameter("idle", idle);
   graph.add_optimizer(optim::LAMB(graph.parameters(), {.lr = 0.25, .weight_decay = 0}));
   Call(graph, {F32({4}, {2, -3, 5, -7}), F32({4}, {0, 0, 0, 0})});
-  ExpectNear(zero.value().ToVector(), {-0.25, 0.25, -0.25, 0.25}, 1e-6, "zero");
+  ExpectWithin(zero.value().ToVector(), {-0.25, 0.25, -0.25, 0.25}, 1e-6, "zero");
   EXPECT_EQ(idle.value().ToVector(), (Doubles{3, 3, 3, 3}));  // no direction, no step
 }
 
@@ -305,7 +305,7 @@ template <typename O>
 void ExpectAfterTenSteps(const typename O::Options& options, const Doubles& want) {
   Weighted<O> weighted({4}, options);
   for (int step = 0; step < 10; ++step) weighted.Step(step);
-  ExpectNear(weighted.State("w0"), want, 1e-6, O::Options::kTitle);
+  ExpectWithin(weighted.State("w0"), want, 1e-6, O::Options::kTitle);
 }
 
 TEST(Adagrad, AgreesWithPyTorch) {

@@ -15,15 +15,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pointwise;
 
-std::string At(int line) { return "parameter_groups_test.cc:" + std::to_string(line) + ": "; }
+std::string GroupsAt(int line) { return "parameter_groups_test.cc:" + std::to_string(line) + ": "; }
 
-Parameter Filled(double value, const Shape& shape = {1}) {
+Parameter FilledParameter(double value, const Shape& shape = {1}) {
   return Parameter(shape, {ir::Initializer::Kind::kConstant, value, 0});
 }
 
 // Inputs are the gradients of w and b.
-struct TwoParameters {
-  explicit TwoParameters(double start = 0) : w(Filled(start)), b(Filled(start)) {
+struct TwoGroups {
+  explicit TwoGroups(double start = 0) : w(FilledParameter(start)), b(FilledParameter(start)) {
     graph.fn = [this](const Values& in) -> Values {
       const Value loss = sum(w * in[0]) + sum(b * in[1]);
       loss.backward();
@@ -40,7 +40,7 @@ struct TwoParameters {
   FnGraph graph;
 };
 
-testing::Matcher<std::vector<double>> Near(const std::vector<double>& expected,
+::testing::Matcher<std::vector<double>> AllNear(const std::vector<double>& expected,
                                            double tolerance = 1e-6) {
   return Pointwise(::testing::DoubleNear(tolerance), expected);
 }
@@ -52,7 +52,7 @@ double State(Graph& graph, const std::string& name) {
 }
 
 TEST(ParameterGroups, MomentumOfOneGroupOnly) {
-  TwoParameters t;
+  TwoGroups t;
   t.graph.add_optimizer(optim::SGD({{{t.w}, {.momentum = 0.5}}, {{t.b}, {}}}, {.lr = 1}));
   t.Step(1, 1);
   t.Step(1, 1);
@@ -65,7 +65,7 @@ TEST(ParameterGroups, MomentumOfOneGroupOnly) {
 }
 
 TEST(ParameterGroups, AScheduleForEachAndOneStepCount) {
-  TwoParameters t;
+  TwoGroups t;
   const OptimizerHandle optimizer = t.graph.add_optimizer(
       optim::SGD({{{t.w}, {.lr = 8, .lr_schedule = optim::StepLR(1, 0.5)}}, {{t.b}, {}}},
                  {.lr = 1, .lr_schedule = optim::StepLR(2, 0.25)}));
@@ -77,7 +77,7 @@ TEST(ParameterGroups, AScheduleForEachAndOneStepCount) {
 
 // The schedule given beside the optimizer is the optimizer's.
 TEST(ParameterGroups, LearningRatesAreVariables) {
-  TwoParameters t;
+  TwoGroups t;
   OptimizerHandle optimizer =
       t.graph.add_optimizer(optim::SGD({{{t.w}, {}}, {{t.b}, {.lr = 2}}}, {.lr = 1}));
   ASSERT_EQ(optimizer.num_groups(), 2u);
@@ -107,7 +107,7 @@ TEST(ParameterGroups, LearningRatesAreVariables) {
 }
 
 TEST(ParameterGroups, F65LearningRatesAreFiniteInF32) {
-  TwoParameters t;
+  TwoGroups t;
   OptimizerHandle optimizer =
       t.graph.add_optimizer(optim::SGD({{{t.w}, {}}, {{t.b}, {}}}, {.lr = 1}));
   for (const double lr : {1e39, std::nan(""), -1.0}) {
@@ -122,13 +122,13 @@ TEST(ParameterGroups, F65LearningRatesAreFiniteInF32) {
 }
 
 TEST(ParameterGroups, ALearningRateOfZeroStillCountsSteps) {
-  TwoParameters t(1);
+  TwoGroups t(1);
   const OptimizerHandle optimizer = t.graph.add_optimizer(
       optim::AdamW({{{t.w}, {.lr = 0}}, {{t.b}, {}}}, {.lr = 0.5, .weight_decay = 0.5}));
   t.Step(1, 1);
   EXPECT_EQ(optimizer.applied_steps(), 1);
   // b: 1 - 0.5 * 0.5, then Adam's first step of lr.
-  EXPECT_THAT(t.Values2(), Near({1, 0.25}));
+  EXPECT_THAT(t.Values2(), AllNear({1, 0.25}));
 }
 
 TEST(ParameterGroups, ATiedWeightInTwoGroupsIsNamed) {
@@ -140,14 +140,14 @@ TEST(ParameterGroups, ATiedWeightInTwoGroupsIsNamed) {
   graph.add_optimizer(optim::SGD({{encoder.parameters(), {}}, {decoder.parameters(), {.lr = 1}}}));
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(graph.status()),
-            At(__LINE__ - 3) +
+            GroupsAt(__LINE__ - 3) +
                 "optimizer0: parameter \"encoder.weight\" is already changed by group "
                 "0 of optimizer0; expected one group a parameter");
 }
 
 // The same where the tie is made later; within a group it is one parameter from then on.
 TEST(ParameterGroups, ALaterTieAcrossGroupsIsNamed) {
-  TwoParameters across, within;
+  TwoGroups across, within;
   across.graph.add_optimizer(optim::SGD({{{across.w}, {}}, {{across.b}, {.lr = 1}}}));
   across.Step(1, 1);
   across.b = across.w;
@@ -156,7 +156,7 @@ TEST(ParameterGroups, ALaterTieAcrossGroupsIsNamed) {
   EXPECT_EQ(Message(status),
             "optimizer0: parameter \"w\" is tied to one of another group; expected one group a "
             "parameter");
-  Parameter c = Filled(0);
+  Parameter c = FilledParameter(0);
   within.graph.add_parameter("c", c);
   OptimizerHandle optimizer =
       within.graph.add_optimizer(optim::SGD({{{c}, {}}, {{within.w, within.b}, {}}}, {.lr = 1}));
@@ -187,10 +187,10 @@ TEST(ParameterGroups, F23ATiedWeightInOneGroupCountsOnce) {
 }
 
 TEST(ParameterGroups, AnEmptyGroupIsAMistake) {
-  TwoParameters t;
+  TwoGroups t;
   t.graph.add_optimizer(optim::SGD({{{t.w, t.b}, {}}, {{}, {.lr = 1}}}));
   EXPECT_EQ(Message(t.graph.status()),
-            At(__LINE__ - 2) + "optimizer0: SGD: group 1: no parameters; expected one or more");
+            GroupsAt(__LINE__ - 2) + "optimizer0: SGD: group 1: no parameters; expected one or more");
 }
 
 TEST(ParameterGroups, F35AParameterOf16BitIsRefusedWhereItIsGiven) {
@@ -202,7 +202,7 @@ TEST(ParameterGroups, F35AParameterOf16BitIsRefusedWhereItIsGiven) {
     const absl::Status status = CallStatus(graph, {F32({1}, {1})});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(Message(status),
-              At(__LINE__ - 4) + "optimizer0: parameter \"w\" is " + Name(dtype) +
+              GroupsAt(__LINE__ - 4) + "optimizer0: parameter \"w\" is " + Name(dtype) +
                   "[2]; expected f32 or f64: keep parameters in f32, config.enable_amp computes "
                   "with 16-bit copies of them");
   }
@@ -211,12 +211,12 @@ TEST(ParameterGroups, F35AParameterOf16BitIsRefusedWhereItIsGiven) {
 // What the optimizer has by name comes back whatever the order of the groups; learning rates belong
 // to the position.
 TEST(ParameterGroups, ACheckpointGoesOnBitForBit) {
-  const auto add = [](TwoParameters& t, bool reordered) {
+  const auto add = [](TwoGroups& t, bool reordered) {
     const optim::Adam::Group w = {{t.w}, {.betas = {{0.5, 0.75}}}}, b = {{t.b}, {.lr = 0.25}};
     return t.graph.add_optimizer(reordered ? optim::Adam({b, w}, {.lr = 0.125})
                                            : optim::Adam({w, b}, {.lr = 0.125}));
   };
-  TwoParameters first, same, reordered;
+  TwoGroups first, same, reordered;
   OptimizerHandle optimizer = add(first, false);
   add(same, false);
   OptimizerHandle swapped = add(reordered, true);
@@ -233,14 +233,14 @@ TEST(ParameterGroups, ACheckpointGoesOnBitForBit) {
   EXPECT_EQ(swapped.group(1).lr(), 0.5);
   ASSERT_TRUE(swapped.group(0).set_lr(0.5).ok());
   ASSERT_TRUE(swapped.group(1).set_lr(0.125).ok());
-  for (TwoParameters* t : {&first, &same, &reordered}) t->Step(5, 7);
+  for (TwoGroups* t : {&first, &same, &reordered}) t->Step(5, 7);
   EXPECT_EQ(first.Values2(), same.Values2());
   EXPECT_EQ(first.Values2(), reordered.Values2());
 }
 
 // State of an optimizer without groups fits the first of its groups and lacks the others' rates.
 TEST(ParameterGroups, StateWithoutGroupsLacksRates) {
-  TwoParameters whole, grouped;
+  TwoGroups whole, grouped;
   whole.graph.add_optimizer(optim::SGD({whole.w, whole.b}, {.lr = 1}));
   OptimizerHandle optimizer = grouped.graph.add_optimizer(
       optim::SGD({{{grouped.w}, {}}, {{grouped.b}, {.lr = 2}}}, {.lr = 3}));
@@ -322,7 +322,7 @@ TEST(SplitParameters, APatternThatMatchesNothingIsAMistake) {
   graph.split_parameters({"*.bias", "*norm*"});
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(graph.status()),
-            At(__LINE__ - 3) +
+            GroupsAt(__LINE__ - 3) +
                 "split_parameters: \"*norm*\" matches no parameter; known: "
                 "fc.weight, fc.bias");
 }

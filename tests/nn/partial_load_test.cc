@@ -14,9 +14,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A backbone and a head of `classes` rows, trained with Adam.
-class Model : public FnGraph {
+class LoadedModel : public FnGraph {
  public:
-  explicit Model(int64_t classes, uint64_t seed = 0)
+  explicit LoadedModel(int64_t classes, uint64_t seed = 0)
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = sum(head(backbone(in[0])));
           loss.backward();
@@ -33,7 +33,7 @@ class Model : public FnGraph {
   OptimizerHandle optimizer;
 };
 
-const Tensor kInput = F32({1, 3}, {1, -2, 3});
+const Tensor kLoadedInput = F32({1, 3}, {1, -2, 3});
 
 std::vector<std::string> Texts(const std::vector<LoadMismatch>& mismatched) {
   std::vector<std::string> texts;
@@ -50,7 +50,7 @@ void ExpectSame(const StateDict& state, const StateDict& other,
 }
 
 TEST(PartialLoad, F06TakesTheBackboneAndReportsTheHeadWithBothTypes) {
-  Model five(5, 1), two(2, 2);
+  LoadedModel five(5, 1), two(2, 2);
   const StateDict saved = *five.state_dict();
   const StateDict before = *two.state_dict();
   const auto report = two.load_state_dict(saved, /*strict=*/false);
@@ -65,11 +65,11 @@ TEST(PartialLoad, F06TakesTheBackboneAndReportsTheHeadWithBothTypes) {
   const StateDict after = *two.state_dict();
   ExpectSame(after, saved, {"backbone.weight", "backbone.bias"});
   ExpectSame(after, before, {"head.weight", "head.bias"});
-  Call(two, {kInput});
+  Call(two, {kLoadedInput});
 }
 
 TEST(PartialLoad, StrictSaysTheSameAndChangesNothing) {
-  Model five(5, 1), two(2, 2);
+  LoadedModel five(5, 1), two(2, 2);
   const StateDict before = *two.state_dict();
   EXPECT_EQ(Message(two.load_state_dict(*five.state_dict()).status()),
             "load_state_dict: \"head.bias\" is f32[5], expected f32[2]; "
@@ -80,14 +80,14 @@ TEST(PartialLoad, StrictSaysTheSameAndChangesNothing) {
 
 // Its slots begin at zero, the others go on; in a graph that has or has not run.
 TEST(PartialLoad, SlotsOfAMismatchedParameterStartAnew) {
-  Model five(5, 1);
-  for (int i = 0; i < 3; ++i) Call(five, {kInput});
+  LoadedModel five(5, 1);
+  for (int i = 0; i < 3; ++i) Call(five, {kLoadedInput});
   const StateDict saved = *five.state_dict();
   for (const bool compiled : {false, true}) {
     SCOPED_TRACE(compiled);
-    Model two(2, 2);
+    LoadedModel two(2, 2);
     if (compiled) {
-      for (int i = 0; i < 2; ++i) Call(two, {kInput});
+      for (int i = 0; i < 2; ++i) Call(two, {kLoadedInput});
     }
     const Tensor head = two.head.weight.value();
     const auto report = two.load_state_dict(saved, /*strict=*/false);
@@ -98,7 +98,7 @@ TEST(PartialLoad, SlotsOfAMismatchedParameterStartAnew) {
                             "optimizer0.head.bias.exp_avg_sq: f32[5] for f32[2]",
                             "optimizer0.head.weight.exp_avg: f32[5,4] for f32[2,4]",
                             "optimizer0.head.weight.exp_avg_sq: f32[5,4] for f32[2,4]"));
-    ASSERT_TRUE(two.compile({kInput}).ok());
+    ASSERT_TRUE(two.compile({kLoadedInput}).ok());
     const StateDict after = *two.state_dict();
     EXPECT_TRUE(BitEqual(after.at("head.weight"), head));
     EXPECT_TRUE(
@@ -108,13 +108,13 @@ TEST(PartialLoad, SlotsOfAMismatchedParameterStartAnew) {
     ExpectSame(after, saved,
                {"backbone.weight", "optimizer0.backbone.weight.exp_avg",
                 "optimizer0.backbone.bias.exp_avg_sq", "optimizer0.applied_steps", "run_count"});
-    Call(two, {kInput});
+    Call(two, {kLoadedInput});
     EXPECT_EQ(two.optimizer.applied_steps(), 4);
   }
 }
 
 TEST(PartialLoad, AnotherDtypeIsAMismatch) {
-  Model model(2);
+  LoadedModel model(2);
   StateDict state = *model.state_dict();
   state["backbone.bias"] = Tensor::Of(DType::kF64, {4}, {1, 2, 3, 4});
   state["head.bias"] = F32({2}, {8, 9});
@@ -125,8 +125,8 @@ TEST(PartialLoad, AnotherDtypeIsAMismatch) {
 }
 
 TEST(PartialLoad, UndefinedTensorsAndTheRunCountAreReportedToo) {
-  Model model(2);
-  Call(model, {kInput});
+  LoadedModel model(2);
+  Call(model, {kLoadedInput});
   StateDict state = *model.state_dict();
   state["backbone.bias"] = Tensor();
   state["nobody"] = Tensor();
@@ -141,7 +141,7 @@ TEST(PartialLoad, UndefinedTensorsAndTheRunCountAreReportedToo) {
 }
 
 TEST(PartialLoad, NothingToSayIsAnEmptyText) {
-  Model model(2);
+  LoadedModel model(2);
   EXPECT_EQ(model.load_state_dict(*model.state_dict())->ToString(), "");
   const auto report = model.load_state_dict({{"x", F32({}, {1})}}, /*strict=*/false);
   EXPECT_EQ(report->ToString(),
@@ -151,8 +151,8 @@ TEST(PartialLoad, NothingToSayIsAnEmptyText) {
 
 TEST(PartialLoad, CheckpointsAlike) {
   const TempDir dir;
-  Model five(5, 1), two(2, 2);
-  Call(five, {kInput});
+  LoadedModel five(5, 1), two(2, 2);
+  Call(five, {kLoadedInput});
   ASSERT_TRUE(five.save_checkpoint(dir.Path("c"), {{"epoch", "3"}}).ok());
   EXPECT_THAT(Message(two.load_checkpoint(dir.Path("c")).status()),
               HasSubstr("/c: load_state_dict: \"head.bias\" is f32[5], expected f32[2]; "));
@@ -177,21 +177,21 @@ StateDict Prefixed(const StateDict& state, const std::string& prefix) {
 }
 
 TEST(Rename, APrefixIsTakenAwayOrPutBeforeAndSlotsFollow) {
-  Model saved(2, 1);
-  Call(saved, {kInput});
+  LoadedModel saved(2, 1);
+  Call(saved, {kLoadedInput});
   const StateDict state = *saved.state_dict();
   const StateDict prefixed = Prefixed(state, "module.");
   ASSERT_EQ(prefixed.count("optimizer0.module.head.bias.exp_avg"), 1u);
-  Model model(2, 2);
+  LoadedModel model(2, 2);
   const auto report = model.load_state_dict(prefixed, {.rename = {{"module.*", "*"}}});
   ASSERT_TRUE(report.ok()) << report.status();
-  ASSERT_TRUE(model.compile({kInput}).ok());
+  ASSERT_TRUE(model.compile({kLoadedInput}).ok());
   const StateDict after = *model.state_dict();
   for (const auto& [name, value] : state) EXPECT_TRUE(BitEqual(after.at(name), value)) << name;
 
   // The other way, for modules: a graph's names carry what add_module was told.
   const StateDict bare = *saved.backbone.state_dict();
-  Model other(2, 2);
+  LoadedModel other(2, 2);
   const auto loaded =
       other.load_state_dict(bare, {.strict = false, .rename = {{"*", "backbone.*"}}});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -200,7 +200,7 @@ TEST(Rename, APrefixIsTakenAwayOrPutBeforeAndSlotsFollow) {
 }
 
 TEST(Rename, TheFirstPatternThatFitsIsUsed) {
-  Model model(2);
+  LoadedModel model(2);
   StateDict state = *model.state_dict();
   state["body.0.weight"] = F32({4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   state["body.0.bias"] = F32({4}, {1, 2, 3, 4});
@@ -217,15 +217,15 @@ TEST(Rename, TheFirstPatternThatFitsIsUsed) {
 }
 
 TEST(Rename, AFunctionSeesParametersOnly) {
-  Model saved(2, 1);
-  Call(saved, {kInput});
+  LoadedModel saved(2, 1);
+  Call(saved, {kLoadedInput});
   std::vector<std::string> seen;
   LoadOptions options;
   options.rename_with = [&seen](const std::string& name) {
     seen.push_back(name);
     return name.substr(4);
   };
-  Model model(2, 2);
+  LoadedModel model(2, 2);
   const auto report = model.load_state_dict(Prefixed(*saved.state_dict(), "old."), options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(BitEqual(model.head.bias.value(), saved.head.bias.value()));
@@ -233,8 +233,8 @@ TEST(Rename, AFunctionSeesParametersOnly) {
 }
 
 TEST(Rename, AnEmptyNewNameLeavesAnEntryOut) {
-  Model five(5, 1), two(2, 2);
-  Call(five, {kInput});
+  LoadedModel five(5, 1), two(2, 2);
+  Call(five, {kLoadedInput});
   const StateDict before = *two.state_dict();
   const auto report =
       two.load_state_dict(*five.state_dict(), {.strict = false, .rename = {{"head.*", ""}}});
@@ -246,7 +246,7 @@ TEST(Rename, AnEmptyNewNameLeavesAnEntryOut) {
 }
 
 TEST(Rename, TwoValuesUnderOneNameAreAnErrorThatNamesBoth) {
-  Model model(2);
+  LoadedModel model(2);
   const StateDict state = *model.state_dict();
   for (const bool strict : {false, true}) {
     const absl::Status status =
@@ -260,7 +260,7 @@ TEST(Rename, TwoValuesUnderOneNameAreAnErrorThatNamesBoth) {
 }
 
 TEST(Rename, PatternsThatMeanNothingAreErrors) {
-  Model model(2);
+  LoadedModel model(2);
   const StateDict state = *model.state_dict();
   const std::pair<const char*, const char*> bad[] = {
       {"", "x"}, {"a.*", "b"}, {"a", "b.*"}, {"a.*.*", "b.*"}, {"a.*", "*.b.*"}};
@@ -289,7 +289,7 @@ TEST(PartialLoad, OldCheckpointsLoad) {
 // Weights from elsewhere: a file of f16 and f64, with other names, into f32 parameters. 0.1 in f16 is
 // 0x2E66 = 0.0999755859375.
 TEST(PartialLoad, ConvertsPrecisionsOnRequest) {
-  Model model(2);
+  LoadedModel model(2);
   StateDict state = *model.state_dict();
   const Tensor weight = F32({2, 4}, {0.1, 1, -2, 3, 65504, 0.5, 0, -0.0});
   state["head.weight"] = weight.To(DType::kF16);
@@ -322,15 +322,15 @@ TEST(PartialLoad, ConvertsPrecisionsOnRequest) {
                                    {.convert = true})
                   .ok());
   EXPECT_EQ(model.head.state_dict()->at("bias").at(1), 2);
-  Call(model, {kInput});
+  Call(model, {kLoadedInput});
   state = *model.state_dict();
   for (auto& entry : state) {
     if (entry.second.dtype() == DType::kF32) entry.second = entry.second.To(DType::kF64);
   }
-  Model fresh(2);
+  LoadedModel fresh(2);
   ASSERT_TRUE(fresh.load_state_dict(state, {.convert = true}).ok());
-  Call(fresh, {kInput});
-  Call(model, {kInput});
+  Call(fresh, {kLoadedInput});
+  Call(model, {kLoadedInput});
   after = *model.state_dict();
   const StateDict same = *fresh.state_dict();
   for (const auto& [name, value] : after) EXPECT_TRUE(BitEqual(same.at(name), value)) << name;
@@ -372,8 +372,8 @@ TEST(ModuleState, SavesAndLoadsParametersAndBuffersOfAllLevels) {
 }
 
 TEST(ModuleState, GraphsSeeWhatAModuleLoaded) {
-  Model model(2);
-  Call(model, {kInput});
+  LoadedModel model(2);
+  Call(model, {kLoadedInput});
   ASSERT_TRUE(model.head
                   .load_state_dict({{"weight", F32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})},
                                     {"bias", F32({2}, {0, 0})}})

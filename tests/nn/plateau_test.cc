@@ -10,9 +10,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class Model : public FnGraph {
+class PlateauModel : public FnGraph {
  public:
-  explicit Model(const optim::ReduceLROnPlateauOptions& options = {.factor = 0.5, .patience = 1})
+  explicit PlateauModel(const optim::ReduceLROnPlateauOptions& options = {.factor = 0.5, .patience = 1})
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = sum(fc(in[0]));
           loss.backward();
@@ -37,10 +37,10 @@ class Model : public FnGraph {
   PlateauHandle plateau;
 };
 
-const Tensor kInput = F32({1, 2}, {1, -2});
+const Tensor kPlateauInput = F32({1, 2}, {1, -2});
 
 TEST(Plateau, ReducesTheRatesOfAllGroups) {
-  Model model;
+  PlateauModel model;
   EXPECT_EQ(model.plateau.best(), INFINITY);
   EXPECT_FALSE(model.Reduced(3));
   EXPECT_FALSE(model.Reduced(3.5));
@@ -49,13 +49,13 @@ TEST(Plateau, ReducesTheRatesOfAllGroups) {
   EXPECT_EQ(model.plateau.best(), 3);
   EXPECT_EQ(model.optimizer.group(0).lr(), 0.5);
   EXPECT_EQ(model.optimizer.group(1).lr(), 0.0625);
-  Call(model, {kInput});
-  Call(model, {kInput});
+  Call(model, {kPlateauInput});
+  Call(model, {kPlateauInput});
   EXPECT_EQ(model.builds, 1) << "a new rate compiles nothing";
 }
 
 TEST(Plateau, TellsWhetherARateHasChanged) {
-  Model model({.factor = 0.5, .patience = 0, .min_lr = 0.25});
+  PlateauModel model({.factor = 0.5, .patience = 0, .min_lr = 0.25});
   EXPECT_FALSE(model.Reduced(3));
   EXPECT_TRUE(model.Reduced(4)) << "1 to 0.5";
   EXPECT_TRUE(model.Reduced(4)) << "to 0.25";
@@ -64,11 +64,11 @@ TEST(Plateau, TellsWhetherARateHasChanged) {
 }
 
 TEST(Plateau, IsSavedWithTheGraph) {
-  Model a({.factor = 0.5, .patience = 2, .cooldown = 3}),
+  PlateauModel a({.factor = 0.5, .patience = 2, .cooldown = 3}),
       b({.factor = 0.5, .patience = 2, .cooldown = 3});
   const double metrics[] = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
   for (int i = 0; i < 5; ++i) a.Reduced(metrics[i]);
-  Call(a, {kInput});
+  Call(a, {kPlateauInput});
   const StateDict state = *a.state_dict();
   EXPECT_EQ(state.at("optimizer0.plateau.best").item(), 5);
   EXPECT_EQ(state.at("optimizer0.plateau.num_bad_epochs").item(), 0);
@@ -83,20 +83,20 @@ TEST(Plateau, IsSavedWithTheGraph) {
 
 TEST(Plateau, MistakesAreToldByTheNextCall) {
   {
-    Model model;
+    PlateauModel model;
     model.add_plateau(model.optimizer, optim::ReduceLROnPlateau());
-    EXPECT_THAT(Message(CallStatus(model, {kInput})),
+    EXPECT_THAT(Message(CallStatus(model, {kPlateauInput})),
                 HasSubstr("add_plateau was called twice for optimizer0; expected once"));
   }
   {
-    Model model, other;
+    PlateauModel model, other;
     model.add_plateau(other.optimizer, optim::ReduceLROnPlateau());
-    EXPECT_THAT(Message(CallStatus(model, {kInput})),
+    EXPECT_THAT(Message(CallStatus(model, {kPlateauInput})),
                 HasSubstr("add_plateau: \"\" is no optimizer of this graph; expected what "
                           "add_optimizer gave"));
   }
-  Model model({.factor = 2});
-  EXPECT_THAT(Message(CallStatus(model, {kInput})),
+  PlateauModel model({.factor = 2});
+  EXPECT_THAT(Message(CallStatus(model, {kPlateauInput})),
               HasSubstr("optimizer0: ReduceLROnPlateau: factor = 2; expected 0 <= factor < 1"));
   EXPECT_THAT(Message(model.plateau.step(1).status()),
               HasSubstr("step: optimizer0 has no ReduceLROnPlateau"));

@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<TorchWholeRow>& Rows() {
+const std::vector<TorchWholeRow>& PoolingRows() {
   static const auto* const rows = new std::vector<TorchWholeRow>{
       {"max_pool1d",
        HT_CALL(max_pool1d(in[0], 2)),
@@ -208,7 +208,7 @@ const std::vector<TorchWholeRow>& Rows() {
 }
 
 TEST(PoolingFunctions, ValuesAndGradientsArePyTorchs) {
-  for (const TorchWholeRow& row : Rows()) CheckTorchWholeRow(row);
+  for (const TorchWholeRow& row : PoolingRows()) CheckTorchWholeRow(row);
 }
 
 // Of every extent and size up to 9: each window by its own sum, from PyTorch's rule for its ends.

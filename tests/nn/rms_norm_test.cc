@@ -43,7 +43,7 @@ Expected ByFormula(const std::vector<double>& x, const std::vector<double>& w,
   return expected;
 }
 
-void ExpectNear(const std::vector<double>& got, const std::vector<double>& expected,
+void ExpectNormed(const std::vector<double>& got, const std::vector<double>& expected,
                 double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
@@ -66,9 +66,9 @@ TEST(RMSNormModule, ValuesAndGradientsFollowTheFormula) {
   ASSERT_EQ(out.size(), 3u);
   const Expected expected = ByFormula(x.ToVector(), w.ToVector(), g.ToVector());
   EXPECT_EQ(out[0].shape(), shape);
-  ExpectNear(out[0].ToVector(), expected.y, 4e-6);
-  ExpectNear(out[1].ToVector(), expected.dx, 4e-6);
-  ExpectNear(out[2].ToVector(), expected.dweight, 4e-6);
+  ExpectNormed(out[0].ToVector(), expected.y, 4e-6);
+  ExpectNormed(out[1].ToVector(), expected.dx, 4e-6);
+  ExpectNormed(out[2].ToVector(), expected.dweight, 4e-6);
 }
 
 TEST(RMSNormModule, NamesAndDefaultsArePyTorchs) {

@@ -9,12 +9,12 @@ namespace halftone::nn {
 namespace {
 
 constexpr int kSize = 5, kSteps = 12;
-constexpr double kStart = 0.5;
+constexpr double kRootStart = 0.5;
 
 // One parameter, whose gradient is the input: the loss is sum(w * c).
-struct Weighted {
-  explicit Weighted(const optim::RMSpropOptions& options)
-      : w(Shape{kSize}, {ir::Initializer::Kind::kConstant, kStart, 0}) {
+struct RootWeighted {
+  explicit RootWeighted(const optim::RMSpropOptions& options)
+      : w(Shape{kSize}, {ir::Initializer::Kind::kConstant, kRootStart, 0}) {
     graph.fn = [this](const Values& in) -> Values {
       const Value loss = sum(w * in[0]);
       loss.backward();
@@ -31,10 +31,10 @@ struct Weighted {
   FnGraph graph;
 };
 
-double Gradient(int step, int i) { return std::sin(3.0 * step + i) + 0.25 * i; }
+double RootGradient(int step, int i) { return std::sin(3.0 * step + i) + 0.25 * i; }
 
 struct Element {
-  double w = kStart, square = 0, mean = 0, buffer = 0;
+  double w = kRootStart, square = 0, mean = 0, buffer = 0;
 
   void Step(const optim::RMSpropOptions& o, double g) {
     g += o.weight_decay * w;
@@ -51,12 +51,12 @@ struct Element {
 };
 
 void ExpectFollows(const optim::RMSpropOptions& options) {
-  Weighted weighted(options);
+  RootWeighted weighted(options);
   std::vector<Element> want(kSize);
   for (int step = 0; step < kSteps; ++step) {
     std::vector<double> gradient;
     for (int i = 0; i < kSize; ++i) {
-      gradient.push_back(static_cast<float>(Gradient(step, i)));
+      gradient.push_back(static_cast<float>(RootGradient(step, i)));
       want[i].Step(options, gradient[i]);
     }
     weighted.Step(gradient);
@@ -98,7 +98,7 @@ TEST(RMSprop, CenteredWithMomentum) {
 // The mean of equal gradients is the gradient, so what is left of the square is a rounding: 0 or
 // just beside it, whose root PyTorch would make NaN.
 TEST(RMSprop, CenteredWithEqualGradients) {
-  Weighted weighted({.lr = 1e-3, .alpha = 0.5, .eps = 1, .centered = true});
+  RootWeighted weighted({.lr = 1e-3, .alpha = 0.5, .eps = 1, .centered = true});
   for (int step = 0; step < 60; ++step) weighted.Step({0.1, 0.2, 0.3, 0.7, 1e-3});
   for (int i = 0; i < kSize; ++i) EXPECT_TRUE(std::isfinite(weighted.w.value().at(i))) << i;
 }

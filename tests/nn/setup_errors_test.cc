@@ -13,7 +13,7 @@ namespace {
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
 
-std::string At(int line) { return "setup_errors_test.cc:" + std::to_string(line) + ": "; }
+std::string SetupAt(int line) { return "setup_errors_test.cc:" + std::to_string(line) + ": "; }
 
 void ExpectError(const absl::Status& status, absl::StatusCode code, const std::string& message) {
   EXPECT_EQ(status.code(), code) << status;
@@ -29,9 +29,9 @@ class Named : public Module {
 };
 
 // A module with a member, which its children point into.
-class Parent : public Module {
+class ParentModule : public Module {
  public:
-  Parent() : fc_(1, 1) { register_module("fc", fc_); }
+  ParentModule() : fc_(1, 1) { register_module("fc", fc_); }
 
  private:
   Linear fc_;
@@ -45,7 +45,7 @@ TEST(NameErrors, OfModules) {
     FnGraph graph;
     graph.add_module(name, fc);
     ExpectError(graph.status(), kInvalid,
-                At(__LINE__ - 2) + "add_module: \"" + name +
+                SetupAt(__LINE__ - 2) + "add_module: \"" + name +
                     "\" cannot name a module; expected a non-empty name without '.', '/' and '\"'");
   }
 }
@@ -55,7 +55,7 @@ TEST(NameErrors, OfParameters) {
     FnGraph graph;
     graph.add_parameter(name, Two());
     ExpectError(graph.status(), kInvalid,
-                At(__LINE__ - 2) + "add_parameter: \"" + name +
+                SetupAt(__LINE__ - 2) + "add_parameter: \"" + name +
                     "\" cannot name a parameter; expected a non-empty name without '/' and '\"'");
   }
   FnGraph graph;
@@ -63,7 +63,7 @@ TEST(NameErrors, OfParameters) {
   EXPECT_TRUE(graph.status().ok()) << graph.status();
   graph.add_parameter("w", Parameter());
   ExpectError(graph.status(), kInvalid,
-              At(__LINE__ - 2) + "add_parameter: \"w\" is undefined; expected one with a shape");
+              SetupAt(__LINE__ - 2) + "add_parameter: \"w\" is undefined; expected one with a shape");
 }
 
 TEST(NameErrors, OfMembers) {
@@ -87,9 +87,9 @@ TEST(NameErrors, OfMembers) {
 }
 
 TEST(ModuleErrors, MovedWithMembers) {
-  Parent first;
+  ParentModule first;
   EXPECT_TRUE(first.status().ok());
-  const Parent second(std::move(first));
+  const ParentModule second(std::move(first));
   ExpectError(second.status(), kPrecondition,
               "a module with registered submodules was moved; construct it in place, for example "
               "with Sequential::emplace");
@@ -112,7 +112,7 @@ TEST(SetupErrors, ASecondDefaultScaler) {
   graph.set_grad_scaler(amp::GradScaler());
   ExpectError(
       graph.status(), absl::StatusCode::kAlreadyExists,
-      At(__LINE__ - 3) + "set_grad_scaler was called twice; add_scaler adds a further scaler");
+      SetupAt(__LINE__ - 3) + "set_grad_scaler was called twice; add_scaler adds a further scaler");
 }
 
 // What a call says of a graph with this build().
@@ -126,9 +126,9 @@ TEST(OperandErrors, F54NumbersOnly) {
       ": both operands are numbers; expected at least one value, for example constant() of one of "
       "them";
   absl::Status status = ErrorOfBuild([](const Values&) -> Values { return {maximum(1.0, 2.0)}; });
-  ExpectError(status, kInvalid, At(__LINE__ - 1) + "maximum" + rest);
+  ExpectError(status, kInvalid, SetupAt(__LINE__ - 1) + "maximum" + rest);
   status = ErrorOfBuild([](const Values& in) -> Values { return {where(in[0] > 1, 1.0, 0.0)}; });
-  ExpectError(status, kInvalid, At(__LINE__ - 1) + "where" + rest);
+  ExpectError(status, kInvalid, SetupAt(__LINE__ - 1) + "where" + rest);
 }
 
 TEST(OperandErrors, ANumberThatDoesNotFit) {
@@ -155,14 +155,14 @@ TEST(OperandErrors, ANumberThatDoesNotFit) {
 
 TEST(OperandErrors, NeverAssigned) {
   const absl::Status status = ErrorOfBuild([](const Values&) -> Values { return {relu(Value())}; });
-  ExpectError(status, kPrecondition, At(__LINE__ - 1) + "an operand was never assigned a value");
+  ExpectError(status, kPrecondition, SetupAt(__LINE__ - 1) + "an operand was never assigned a value");
 }
 
 TEST(OperandErrors, UndefinedConstant) {
   const absl::Status status =
       ErrorOfBuild([](const Values&) -> Values { return {constant(Tensor())}; });
   ExpectError(status, kInvalid,
-              At(__LINE__ - 2) + "constant: an undefined tensor; expected one with a shape");
+              SetupAt(__LINE__ - 2) + "constant: an undefined tensor; expected one with a shape");
 }
 
 TEST(OperandErrors, ParametersOfNoModule) {
@@ -170,12 +170,12 @@ TEST(OperandErrors, ParametersOfNoModule) {
   const absl::Status other =
       ErrorOfBuild([&](const Values& in) -> Values { return {mul(in[0], loose)}; });
   ExpectError(other, kPrecondition,
-              At(__LINE__ - 2) +
+              SetupAt(__LINE__ - 2) +
                   "a parameter of type f32[2] belongs to no module of this graph; expected "
                   "add_module or add_parameter before the first call");
   const absl::Status undefined =
       ErrorOfBuild([&](const Values& in) -> Values { return {mul(in[0], none)}; });
-  ExpectError(undefined, kPrecondition, At(__LINE__ - 1) + "a parameter is undefined");
+  ExpectError(undefined, kPrecondition, SetupAt(__LINE__ - 1) + "a parameter is undefined");
 }
 
 TEST(OperandErrors, UpdateOfAnotherType) {
@@ -186,7 +186,7 @@ TEST(OperandErrors, UpdateOfAnotherType) {
   });
   graph.add_parameter("count", count);
   ExpectError(CallStatus(graph, {F32({2}, {1, 2})}), kInvalid,
-              At(__LINE__ - 5) + "update of \"count\": got f32[], expected f32[2]");
+              SetupAt(__LINE__ - 5) + "update of \"count\": got f32[], expected f32[2]");
 }
 
 TEST(HandleErrors, OfNoGraph) {

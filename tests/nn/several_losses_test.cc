@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::nn {
 namespace {
@@ -13,7 +14,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr double kInf = INFINITY;
+using testing::kInf;
 
 ir::Initializer Constant(double value) { return {ir::Initializer::Kind::kConstant, value, 0}; }
 

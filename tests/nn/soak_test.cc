@@ -25,9 +25,9 @@ int64_t ResidentKib() {
   return 0;
 }
 
-class Model : public FnGraph {
+class SoakModel : public FnGraph {
  public:
-  Model() : net_(Linear(8, 16), ReLU(), Linear(16, 4)) {
+  SoakModel() : net_(Linear(8, 16), ReLU(), Linear(16, 4)) {
     fn = [this](const Values& in) -> Values {
       const Value loss = cross_entropy(net_(in[0]), in[1]);
       loss.backward();
@@ -68,7 +68,7 @@ void ExpectFlat(int count, const std::function<void(int)>& step) {
 TEST(Soak, TwentyThousandSteps) {
   if (testing::kAddressSanitizer || ResidentKib() == 0)
     GTEST_SKIP() << "AddressSanitizer, or no /proc";
-  Model model;
+  SoakModel model;
   ExpectFlat(20000, [&](int) { model.Step(16); });
   EXPECT_EQ(model.builds, 1);
 }
@@ -76,7 +76,7 @@ TEST(Soak, TwentyThousandSteps) {
 TEST(Soak, AThousandCompilations) {
   if (testing::kAddressSanitizer || ResidentKib() == 0)
     GTEST_SKIP() << "AddressSanitizer, or no /proc";
-  Model model;
+  SoakModel model;
   // Longer than the cache, so that each call compiles anew.
   ExpectFlat(1000, [&](int i) { model.Step(1 + i % 50); });
   EXPECT_EQ(model.builds, 1000);

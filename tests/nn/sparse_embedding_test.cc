@@ -59,7 +59,7 @@ void ThreeSteps(Tables& tables) {
   }
 }
 
-void ExpectNear(const Doubles& got, const Doubles& want, double error = 2e-6) {
+void ExpectRows(const Doubles& got, const Doubles& want, double error = 2e-6) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_NEAR(got[i], want[i], error * std::max(1.0, std::abs(want[i]))) << i;
@@ -122,9 +122,9 @@ TEST(SparseEmbedding, SparseAdamFollowsItsFormula) {
       }
     }
   }
-  ExpectNear(tables.Weights(), w, 1e-5);
-  ExpectNear(tables.State("optimizer0.table.weight.exp_avg"), m, 1e-5);
-  ExpectNear(tables.State("optimizer0.table.weight.exp_avg_sq"), v, 1e-5);
+  ExpectRows(tables.Weights(), w, 1e-5);
+  ExpectRows(tables.State("optimizer0.table.weight.exp_avg"), m, 1e-5);
+  ExpectRows(tables.State("optimizer0.table.weight.exp_avg_sq"), v, 1e-5);
 }
 
 TEST(SparseEmbedding, SparseAdamsDefaultsArePyTorchs) {
@@ -142,9 +142,9 @@ void ExpectAsPyTorch(const typename O::Options& options, const Doubles& weights,
   Tables tables;
   tables.add_optimizer(O(tables.parameters(), options));
   ThreeSteps(tables);
-  ExpectNear(tables.Weights(), weights);
+  ExpectRows(tables.Weights(), weights);
   for (const auto& [name, values] : states) {
-    ExpectNear(tables.State("optimizer0.table.weight." + name), values);
+    ExpectRows(tables.State("optimizer0.table.weight." + name), values);
   }
 }
 
@@ -207,7 +207,7 @@ TEST(SparseEmbedding, NormIsOfTheSummedRows) {
   // Row 1 has 1 + 2 and 0, row 3 has 0 and 4: a norm of 5, clipped to 1.
   ASSERT_TRUE(tables.Step({1, 3, 1}, {1, 0, 0, 4, 2, 0}).ok());
   EXPECT_NEAR(optimizer.grad_norm(), 5, 1e-6);
-  ExpectNear(tables.Weights(), {1, 2, 3 - 0.6, 4, 5, 6, 7, 8 - 0.8});
+  ExpectRows(tables.Weights(), {1, 2, 3 - 0.6, 4, 5, 6, 7, 8 - 0.8});
 }
 
 // A skipped step leaves table and moments as they are, also the rows that it used.
@@ -350,7 +350,7 @@ TEST(SparseEmbedding, UnderSeveralScalersIsDense) {
 }
 
 template <typename O>
-std::string Refusal(const typename O::Options& options) {
+std::string RefusalOf(const typename O::Options& options) {
   Tables tables;
   tables.add_optimizer(O(tables.parameters(), options));
   return Message(tables.Step({1}, {1, 1}));
@@ -362,13 +362,13 @@ TEST(SparseEmbedding, OptimizersThatChangeEveryRowAreErrors) {
       "weight_decay, sparse_adam or adagrad without weight_decay, or sparse = false";
   const std::string table =
       "optimizer0: \"table.weight\" is the table of an embedding with sparse = true, and ";
-  EXPECT_THAT(Refusal<optim::Adam>({}), HasSubstr(table + "adam" + expected));
-  EXPECT_THAT(Refusal<optim::AdamW>({}), HasSubstr(table + "adamw" + expected));
-  EXPECT_THAT(Refusal<optim::SGD>({.momentum = 0.9}), HasSubstr(table + "sgd" + expected));
-  EXPECT_THAT(Refusal<optim::SGD>({.weight_decay = 0.1}), HasSubstr(table + "sgd" + expected));
-  EXPECT_THAT(Refusal<optim::Adagrad>({.weight_decay = 0.1}),
+  EXPECT_THAT(RefusalOf<optim::Adam>({}), HasSubstr(table + "adam" + expected));
+  EXPECT_THAT(RefusalOf<optim::AdamW>({}), HasSubstr(table + "adamw" + expected));
+  EXPECT_THAT(RefusalOf<optim::SGD>({.momentum = 0.9}), HasSubstr(table + "sgd" + expected));
+  EXPECT_THAT(RefusalOf<optim::SGD>({.weight_decay = 0.1}), HasSubstr(table + "sgd" + expected));
+  EXPECT_THAT(RefusalOf<optim::Adagrad>({.weight_decay = 0.1}),
               HasSubstr(table + "adagrad" + expected));
-  EXPECT_THAT(Refusal<optim::LAMB>({}), HasSubstr(table + "lamb" + expected));
+  EXPECT_THAT(RefusalOf<optim::LAMB>({}), HasSubstr(table + "lamb" + expected));
 }
 
 TEST(SparseEmbedding, SparseAdamOfADenseParameterIsAnError) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::nn {
 namespace {
@@ -13,9 +14,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // One linear layer trained with Adam on a sum.
-class Model : public FnGraph {
+class StateModel : public FnGraph {
  public:
-  explicit Model(uint64_t seed = 0)
+  explicit StateModel(uint64_t seed = 0)
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = sum(fc(in[0]) * in[0]);
           loss.backward();
@@ -30,21 +31,21 @@ class Model : public FnGraph {
   OptimizerHandle optimizer;
 };
 
-const Tensor kInput = F32({1, 2}, {1, -2});
+const Tensor kStateInput = F32({1, 2}, {1, -2});
 
-std::vector<std::string> Keys(const StateDict& state) {
+std::vector<std::string> StateKeys(const StateDict& state) {
   std::vector<std::string> keys;
   for (const auto& entry : state) keys.push_back(entry.first);
   return keys;
 }
 
 TEST(StateDict, NamesBeforeAndAfterTheFirstCall) {
-  Model model;
+  StateModel model;
   const auto before = model.state_dict();
   ASSERT_TRUE(before.ok());
-  EXPECT_THAT(Keys(*before), ElementsAre("fc.bias", "fc.weight", "optimizer0.applied_steps",
+  EXPECT_THAT(StateKeys(*before), ElementsAre("fc.bias", "fc.weight", "optimizer0.applied_steps",
                                          "optimizer0.lr", "run_count"));
-  Call(model, {kInput});
+  Call(model, {kStateInput});
   const auto after = model.state_dict();
   ASSERT_TRUE(after.ok());
   for (const char* name : {"optimizer0.fc.weight.exp_avg", "optimizer0.fc.bias.exp_avg_sq"}) {
@@ -55,52 +56,52 @@ TEST(StateDict, NamesBeforeAndAfterTheFirstCall) {
 }
 
 TEST(StateDict, IsACopy) {
-  Model model;
+  StateModel model;
   const auto state = model.state_dict();
   ASSERT_TRUE(state.ok());
   const Tensor before = state->at("fc.weight").Clone();
-  Call(model, {kInput});
+  Call(model, {kStateInput});
   EXPECT_TRUE(BitEqual(state->at("fc.weight"), before));
   EXPECT_FALSE(BitEqual(model.fc.weight.value(), before));
 }
 
 TEST(StateDict, ResumesExactlyBeforeAndAfterTheFirstCompile) {
-  Model reference;
-  for (int i = 0; i < 3; ++i) Call(reference, {kInput});
+  StateModel reference;
+  for (int i = 0; i < 3; ++i) Call(reference, {kStateInput});
   const auto state = reference.state_dict();
   ASSERT_TRUE(state.ok());
-  for (int i = 0; i < 3; ++i) Call(reference, {kInput});
+  for (int i = 0; i < 3; ++i) Call(reference, {kStateInput});
 
   for (const bool compiled : {false, true}) {
-    Model model(/*seed=*/17);
-    if (compiled) Call(model, {kInput});
+    StateModel model(/*seed=*/17);
+    if (compiled) Call(model, {kStateInput});
     const auto report = model.load_state_dict(*state);
     ASSERT_TRUE(report.ok()) << Message(report.status());
     EXPECT_THAT(report->missing, IsEmpty());
     EXPECT_THAT(report->unexpected, IsEmpty());
     EXPECT_EQ(model.run_count(), 3u);
     EXPECT_EQ(model.optimizer.applied_steps(), 3);
-    for (int i = 0; i < 3; ++i) Call(model, {kInput});
+    for (int i = 0; i < 3; ++i) Call(model, {kStateInput});
     EXPECT_TRUE(BitEqual(model.fc.weight.value(), reference.fc.weight.value())) << compiled;
     EXPECT_TRUE(BitEqual(model.fc.bias.value(), reference.fc.bias.value())) << compiled;
   }
 }
 
 TEST(StateDict, SavedAgainBeforeCompilingKeepsWhatWasLoaded) {
-  Model reference;
-  Call(reference, {kInput});
+  StateModel reference;
+  Call(reference, {kStateInput});
   const auto state = reference.state_dict();
   ASSERT_TRUE(state.ok());
-  Model model;
+  StateModel model;
   ASSERT_TRUE(model.load_state_dict(*state).ok());
   const auto again = model.state_dict();
   ASSERT_TRUE(again.ok());
-  ASSERT_EQ(Keys(*again), Keys(*state));
+  ASSERT_EQ(StateKeys(*again), StateKeys(*state));
   for (const auto& [name, value] : *state) EXPECT_TRUE(BitEqual(again->at(name), value)) << name;
 }
 
 TEST(StateDict, DifferencesAreErrorsThatChangeNothing) {
-  Model model;
+  StateModel model;
   auto state = *model.state_dict();
   const Tensor weight = model.fc.weight.value();
   state["fc.weight"] = F32({2, 2}, {9, 9, 9, 9});
@@ -127,10 +128,10 @@ TEST(StateDict, DifferencesAreErrorsThatChangeNothing) {
 
 TEST(StateDict, OptimizerStateIsCheckedBeforeAndAfterCompiling) {
   for (const bool compiled : {false, true}) {
-    Model model;
+    StateModel model;
     auto state = *model.state_dict();
     if (compiled) {
-      Call(model, {kInput});
+      Call(model, {kStateInput});
       state = *model.state_dict();
     }
     state["optimizer0.fc.bias.exp_avg"] = F32({3}, {0, 0, 0});
@@ -142,7 +143,7 @@ TEST(StateDict, OptimizerStateIsCheckedBeforeAndAfterCompiling) {
 }
 
 TEST(StateDict, RunCountIsOptionalAndTyped) {
-  Model model;
+  StateModel model;
   auto state = *model.state_dict();
   state["run_count"] = F32({}, {1});
   EXPECT_EQ(Message(model.load_state_dict(state).status()),
@@ -155,16 +156,16 @@ TEST(StateDict, RunCountIsOptionalAndTyped) {
 }
 
 TEST(Initialisation, FollowsSeedAndName) {
-  Model a(1), b(1), c(2);
-  for (Model* model : {&a, &b, &c}) ASSERT_TRUE(model->initialize().ok());
+  StateModel a(1), b(1), c(2);
+  for (StateModel* model : {&a, &b, &c}) ASSERT_TRUE(model->initialize().ok());
   EXPECT_TRUE(BitEqual(a.fc.weight.value(), b.fc.weight.value()));
   EXPECT_FALSE(BitEqual(a.fc.weight.value(), c.fc.weight.value()));
 }
 
 // w * c with a scaler: the gradient is the input c, scaled.
-class Probe : public FnGraph {
+class StateProbe : public FnGraph {
  public:
-  explicit Probe(const amp::GradScalerOptions& options)
+  explicit StateProbe(const amp::GradScalerOptions& options)
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = sum(w * in[0]);
           loss.backward();
@@ -180,10 +181,10 @@ class Probe : public FnGraph {
   ScalerHandle scaler;
 };
 
-const double kInf = std::numeric_limits<double>::infinity();
+using testing::kInf;
 
 TEST(Scaler, SkipsAndReports) {
-  Probe probe({.init_scale = 1024, .growth_interval = 2});
+  StateProbe probe({.init_scale = 1024, .growth_interval = 2});
   EXPECT_EQ(probe.scaler.scale(), 1024);
   Call(probe, {F32({1}, {kInf})});
   EXPECT_TRUE(probe.last_step_skipped());
@@ -208,7 +209,7 @@ TEST(Scaler, SkipsAndReports) {
 }
 
 TEST(Scaler, StateLoadsBeforeTheFirstCall) {
-  Probe saved({.init_scale = 2048, .growth_interval = 2});
+  StateProbe saved({.init_scale = 2048, .growth_interval = 2});
   Call(saved, {F32({1}, {kInf})});
   Call(saved, {F32({1}, {1})});
   const auto state = saved.scaler.state_dict();
@@ -216,7 +217,7 @@ TEST(Scaler, StateLoadsBeforeTheFirstCall) {
   EXPECT_EQ(state->at("scale"), 1024);
   EXPECT_EQ(state->at("_growth_tracker"), 1);
 
-  Probe fresh({.init_scale = 2048});
+  StateProbe fresh({.init_scale = 2048});
   ASSERT_TRUE(fresh.scaler.load_state_dict(*state).ok());
   EXPECT_EQ(fresh.scaler.scale(), 1024);
   EXPECT_EQ(fresh.scaler.growth_tracker(), 1);
@@ -225,14 +226,14 @@ TEST(Scaler, StateLoadsBeforeTheFirstCall) {
   EXPECT_EQ(fresh.scaler.scale(), 2048);
   EXPECT_EQ(fresh.scaler.growth_tracker(), 0);
 
-  Probe whole({.init_scale = 2048, .growth_interval = 2});
+  StateProbe whole({.init_scale = 2048, .growth_interval = 2});
   ASSERT_TRUE(whole.load_state_dict(*saved.state_dict()).ok());
   EXPECT_EQ(whole.scaler.scale(), 1024);
   EXPECT_EQ(whole.w.value().item(), 0.5);
 }
 
 TEST(Scaler, SetScale) {
-  Probe probe({.init_scale = 4});
+  StateProbe probe({.init_scale = 4});
   ASSERT_TRUE(probe.scaler.set_scale(8).ok());
   Call(probe, {F32({1}, {1})});
   EXPECT_EQ(probe.scaler.scale(), 8);
@@ -245,7 +246,7 @@ TEST(Scaler, SetScale) {
 }
 
 TEST(Scaler, TooManySkipsInARowAreAnError) {
-  Probe probe({.init_scale = 1024, .max_consecutive_skips = 2});
+  StateProbe probe({.init_scale = 1024, .max_consecutive_skips = 2});
   Call(probe, {F32({1}, {kInf})});
   Call(probe, {F32({1}, {kInf})});
   const absl::Status status = CallStatus(probe, {F32({1}, {kInf})});

@@ -30,7 +30,7 @@ class Pair : public FnGraph {
   OptimizerHandle optimizer;
 };
 
-const Tensor kInput = F32({3, 2}, {1, -2, 0.5, 3, -1, 2});
+const Tensor kTiedInput = F32({3, 2}, {1, -2, 0.5, 3, -1, 2});
 
 std::vector<std::string> Keys(const StateDict& state) {
   std::vector<std::string> keys;
@@ -44,14 +44,14 @@ void ExpectSameState(Graph& got, Graph& expected) {
   for (const auto& [name, value] : b) EXPECT_TRUE(BitEqual(a.at(name), value)) << name;
 }
 
-void Steps(Graph& graph, int count) {
-  for (int i = 0; i < count; ++i) Call(graph, {kInput});
+void TrainSteps(Graph& graph, int count) {
+  for (int i = 0; i < count; ++i) Call(graph, {kTiedInput});
 }
 
 TEST(Ties, BeforeAndAfterAddOptimizerAreTheSame) {
   Pair first(/*tie_first=*/true);
   first.AddOptimizer();
-  Steps(first, 3);
+  TrainSteps(first, 3);
   EXPECT_THAT(Keys(*first.state_dict()),
               ElementsAre("a.weight", "b.weight", "optimizer0.a.weight.exp_avg",
                           "optimizer0.a.weight.exp_avg_sq", "optimizer0.applied_steps",
@@ -62,20 +62,20 @@ TEST(Ties, BeforeAndAfterAddOptimizerAreTheSame) {
   after_modules.b.weight = after_modules.a.weight;
   EXPECT_EQ(after_modules.parameters().size(), 1u);
   after_modules.AddOptimizer();
-  Steps(after_modules, 3);
+  TrainSteps(after_modules, 3);
   ExpectSameState(after_modules, first);
 
   Pair after_optimizer;
   after_optimizer.AddOptimizer();
   after_optimizer.b.weight = after_optimizer.a.weight;
-  Steps(after_optimizer, 3);
+  TrainSteps(after_optimizer, 3);
   ExpectSameState(after_optimizer, first);
 
   // The other way round: b's tensor under a's name.
   Pair reversed;
   reversed.AddOptimizer();
   reversed.a.weight = reversed.b.weight;
-  Steps(reversed, 3);
+  TrainSteps(reversed, 3);
   ExpectSameState(reversed, first);
 }
 
@@ -85,7 +85,7 @@ TEST(Ties, AfterACallTheSlotsOfTheTensorThatStaysGoOn) {
     SCOPED_TRACE(keep_a);
     Pair model;
     model.AddOptimizer();
-    Steps(model, 2);
+    TrainSteps(model, 2);
     const StateDict before = *model.state_dict();
     (keep_a ? model.b : model.a).weight = (keep_a ? model.a : model.b).weight;
     const std::string kept = keep_a ? "a" : "b";
@@ -105,8 +105,8 @@ TEST(Ties, AfterACallTheSlotsOfTheTensorThatStaysGoOn) {
     Pair loaded(/*tie_first=*/true);
     loaded.AddOptimizer();
     ASSERT_TRUE(loaded.load_state_dict(after).ok());
-    Steps(model, 2);
-    Steps(loaded, 2);
+    TrainSteps(model, 2);
+    TrainSteps(loaded, 2);
     ExpectSameState(model, loaded);
   }
 }
@@ -114,14 +114,14 @@ TEST(Ties, AfterACallTheSlotsOfTheTensorThatStaysGoOn) {
 TEST(Ties, AreTracedAnewOnceAndAssigningTheSameChangesNothing) {
   Pair model;
   model.AddOptimizer();
-  Steps(model, 2);
+  TrainSteps(model, 2);
   EXPECT_EQ(model.builds, 1);
   model.b.weight = model.a.weight;
-  Steps(model, 2);
+  TrainSteps(model, 2);
   EXPECT_EQ(model.builds, 2);
   model.b.weight = model.a.weight;
   const Linear unrelated(2, 2);  // parameters of others are assigned all the time
-  Steps(model, 2);
+  TrainSteps(model, 2);
   EXPECT_EQ(model.builds, 2);
 }
 
@@ -133,10 +133,10 @@ TEST(Ties, InsideBuildHold) {
     model.b.weight = model.a.weight;
     return build(in);
   };
-  Steps(model, 3);
+  TrainSteps(model, 3);
   Pair first(/*tie_first=*/true);
   first.AddOptimizer();
-  Steps(first, 3);
+  TrainSteps(first, 3);
   ExpectSameState(model, first);
 }
 
@@ -146,7 +146,7 @@ TEST(Ties, AcrossTwoOptimizersAreAnErrorThatNamesBothUntilUndone) {
     Pair model;
     model.add_optimizer(optim::SGD({model.a.weight}, {.lr = 1}));
     model.add_optimizer(optim::SGD({model.b.weight}, {.lr = 1, .momentum = 0.5}));
-    if (compiled) Steps(model, 1);
+    if (compiled) TrainSteps(model, 1);
     const StateDict before = *model.state_dict();
     const Parameter own = model.b.weight;  // this handle follows b
     const Parameter kept = [&] {
@@ -158,7 +158,7 @@ TEST(Ties, AcrossTwoOptimizersAreAnErrorThatNamesBothUntilUndone) {
     const std::string message =
         "optimizer1: parameter \"b.weight\" is tied to \"a.weight\", which optimizer0 changes; "
         "expected one optimizer a parameter";
-    const absl::Status status = CallStatus(model, {kInput});
+    const absl::Status status = CallStatus(model, {kTiedInput});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(Message(status), message);
     EXPECT_EQ(Message(model.state_dict().status()), message);
@@ -168,7 +168,7 @@ TEST(Ties, AcrossTwoOptimizersAreAnErrorThatNamesBothUntilUndone) {
     const StateDict after = *model.state_dict();
     ASSERT_EQ(Keys(after), Keys(before));
     for (const auto& [name, value] : before) EXPECT_TRUE(BitEqual(after.at(name), value)) << name;
-    Steps(model, 1);
+    TrainSteps(model, 1);
   }
 }
 
@@ -176,10 +176,10 @@ TEST(Ties, AcrossTwoOptimizersAreAnErrorThatNamesBothUntilUndone) {
 TEST(Ties, F55ANewParameterIsTakenAtAnyTime) {
   Pair model(/*tie_first=*/true);
   model.AddOptimizer();
-  Steps(model, 2);
+  TrainSteps(model, 2);
   const Tensor a = model.a.weight.value();
   model.b.weight = Parameter(Shape{2, 2}, {ir::Initializer::Kind::kConstant, 0.5, 0});
-  Steps(model, 1);
+  TrainSteps(model, 1);
   EXPECT_FALSE(BitEqual(model.a.weight.value(), a));
   EXPECT_NE(model.b.weight.value().at(0), 0.5) << "the optimizer had both names, and has both now";
   EXPECT_THAT(Keys(*model.state_dict()),
@@ -283,10 +283,10 @@ TEST(Ties, TwoGraphsThatShareTheModulesSeeThem) {
   for (FnGraph* graph : {&one, &two}) {
     graph->add_module("a", a);
     graph->add_module("b", b);
-    Call(*graph, {kInput});
+    Call(*graph, {kTiedInput});
   }
   b.weight = a.weight;
-  EXPECT_EQ(Call1(one, {kInput}), Call1(two, {kInput}));
+  EXPECT_EQ(Call1(one, {kTiedInput}), Call1(two, {kTiedInput}));
   for (FnGraph* graph : {&one, &two}) {
     const StateDict state = *graph->state_dict();
     EXPECT_EQ(state.at("a.weight").raw(), state.at("b.weight").raw());
@@ -297,7 +297,7 @@ TEST(Ties, TwoGraphsThatShareTheModulesSeeThem) {
 TEST(TiedState, EitherNameIsEnough) {
   Pair saved(true);
   saved.AddOptimizer();
-  Steps(saved, 2);
+  TrainSteps(saved, 2);
   const StateDict state = *saved.state_dict();
   EXPECT_EQ(state.at("a.weight").raw(), state.at("b.weight").raw());
   for (const char* left_out : {"a.weight", "b.weight", ""}) {
@@ -308,7 +308,7 @@ TEST(TiedState, EitherNameIsEnough) {
     const auto report = model.load_state_dict(part);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_THAT(report->missing, IsEmpty());
-    ASSERT_TRUE(model.compile({kInput}).ok());
+    ASSERT_TRUE(model.compile({kTiedInput}).ok());
     ExpectSameState(model, saved);
   }
 }
@@ -333,18 +333,18 @@ TEST(TiedState, DifferentValuesAreAnErrorThatNamesBoth) {
 TEST(TiedState, SlotsAreFoundUnderAnyOfTheNames) {
   Pair saved(true, /*b_first=*/true);  // its slots are b's
   saved.AddOptimizer();
-  Steps(saved, 2);
+  TrainSteps(saved, 2);
   StateDict state = *saved.state_dict();
   ASSERT_EQ(state.count("optimizer0.b.weight.exp_avg"), 1u);
   for (const bool compiled : {false, true}) {
     Pair model(true);
     model.AddOptimizer();
-    if (compiled) Steps(model, 1);
+    if (compiled) TrainSteps(model, 1);
     const auto report = model.load_state_dict(state);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_THAT(report->unexpected, IsEmpty());
     EXPECT_THAT(report->missing, IsEmpty());
-    ASSERT_TRUE(model.compile({kInput}).ok());
+    ASSERT_TRUE(model.compile({kTiedInput}).ok());
     EXPECT_TRUE(BitEqual(model.state_dict()->at("optimizer0.a.weight.exp_avg"),
                          state.at("optimizer0.b.weight.exp_avg")));
   }
@@ -364,20 +364,20 @@ TEST(TiedState, GoesIntoAnUntiedModelAndNotBackOnceItDiffers) {
   ASSERT_TRUE(untied.load_state_dict(*tied.state_dict()).ok());
   EXPECT_TRUE(BitEqual(untied.b.weight.value(), tied.a.weight.value()));
   ASSERT_TRUE(tied.load_state_dict(*untied.state_dict()).ok());
-  Steps(untied, 1);
+  TrainSteps(untied, 1);
   EXPECT_FALSE(tied.load_state_dict(*untied.state_dict()).ok());
 }
 
 TEST(TiedState, TieAfterALoadBeforeTheFirstCallKeepsTheSlotsThatWait) {
   Pair saved;
   saved.AddOptimizer();
-  Steps(saved, 2);
+  TrainSteps(saved, 2);
   const StateDict state = *saved.state_dict();
   Pair model;
   model.AddOptimizer();
   ASSERT_TRUE(model.load_state_dict(state).ok());
   model.a.weight = model.b.weight;
-  ASSERT_TRUE(model.compile({kInput}).ok());
+  ASSERT_TRUE(model.compile({kTiedInput}).ok());
   const StateDict after = *model.state_dict();
   EXPECT_TRUE(BitEqual(after.at("a.weight"), state.at("b.weight")));
   EXPECT_TRUE(

@@ -11,10 +11,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeastIndex = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMostIndex = std::numeric_limits<int64_t>::max();
 
-const std::vector<TorchRow>& Rows() {
+const std::vector<TorchRow>& ArrayRows() {
   static const auto* const rows = new std::vector<TorchRow>{
       {"einsum, matrices",
        HT_CALL(einsum("ij,jk->ik", {in[0], in[1]})),
@@ -214,7 +214,7 @@ const std::vector<TorchRow>& Rows() {
 }
 
 TEST(TorchArrays, ValuesAndGradients) {
-  for (const TorchRow& row : Rows()) ExpectAsInTorch(row);
+  for (const TorchRow& row : ArrayRows()) ExpectAsInTorch(row);
 }
 
 // A sum over an axis of both is a matmul; others are not.
@@ -294,9 +294,9 @@ TEST(TorchArrays, Arange) {
             arange(1, 8, 3),
             arange(0),
             arange(4, 2),
-            arange(kMost - 1, kMost),
-            arange(kLeast, kMost, kMost),
-            arange(2, 2, kLeast),
+            arange(kMostIndex - 1, kMostIndex),
+            arange(kLeastIndex, kMostIndex, kMostIndex),
+            arange(2, 2, kLeastIndex),
             arange(-3)};
   });
   const std::vector<Tensor> out = Call(graph, {});
@@ -306,10 +306,10 @@ TEST(TorchArrays, Arange) {
   EXPECT_THAT(out[1].ToVector(), ElementsAre(2, 3, 4));
   EXPECT_THAT(out[2].ToVector(), ElementsAre(5, 2, -1));
   EXPECT_THAT(out[3].ToVector(), ElementsAre(1, 4, 7));
-  EXPECT_EQ(out[6].data<int64_t>()[0], kMost - 1);
+  EXPECT_EQ(out[6].data<int64_t>()[0], kMostIndex - 1);
   ASSERT_EQ(out[7].num_elements(), 3);
   EXPECT_EQ(out[7].data<int64_t>()[1], -1);
-  EXPECT_EQ(out[7].data<int64_t>()[2], kMost - 1);
+  EXPECT_EQ(out[7].data<int64_t>()[2], kMostIndex - 1);
   for (int i : {4, 5, 8, 9}) EXPECT_EQ(out[i].TypeString(), "i64[0]") << i;
 }
 
@@ -351,7 +351,7 @@ TEST(TorchArrays, Errors) {
             "einsum: 'i' stands twice in the result");
   HT_EXPECT(einsum("ij->k", {in[0]}), "einsum: 'k' stands in the result alone");
   HT_EXPECT(tile(in[0], {2, -1}), "tile: -1 repeats of an extent of 3; expected 0..");
-  HT_EXPECT(tile(in[0], {kMost, 1}), "repeats of an extent of 2; expected 0..");
+  HT_EXPECT(tile(in[0], {kMostIndex, 1}), "repeats of an extent of 2; expected 0..");
   HT_EXPECT(repeat(in[0], {2}), "repeat: 1 numbers for f32[2,3]; expected at least 2");
   HT_EXPECT(repeat(in[0], {1, 1, 1, 1, 1, 1, 1, 1, 1}), "reshape: ");
   HT_EXPECT(repeat_interleave(in[0], -1), "repeat_interleave: -1 repeats of an extent of 6");
@@ -366,7 +366,7 @@ TEST(TorchArrays, Errors) {
   HT_EXPECT(index_select(in[0], 0, in[2]), "index_select: index is i64[1,3]; expected rank 0 or 1");
   HT_EXPECT(index_select(in[0], 2, in[2]), "index_select: ");
   HT_EXPECT(arange(0, 5, 0), "arange: step is 0; expected another number");
-  HT_EXPECT(arange(kLeast, kMost, 1), "arange: 18446744073709551615 numbers from");
+  HT_EXPECT(arange(kLeastIndex, kMostIndex, 1), "arange: 18446744073709551615 numbers from");
 #undef HT_EXPECT
 }
 

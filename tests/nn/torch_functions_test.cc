@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "halftone/tests/nn/torch_row.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::nn {
 namespace {
@@ -13,9 +14,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using testing::kInf;
 
-const std::vector<TorchRow>& Rows() {
+const std::vector<TorchRow>& FunctionRows() {
   static const auto* const rows = new std::vector<TorchRow>{
       {"var",
        HT_CALL(var(in[0], 1)),
@@ -241,7 +242,7 @@ const std::vector<TorchRow>& Rows() {
 }
 
 TEST(TorchFunctions, ValuesAndGradients) {
-  for (const TorchRow& row : Rows()) ExpectAsInTorch(row);
+  for (const TorchRow& row : FunctionRows()) ExpectAsInTorch(row);
 }
 
 // What a sigmoid rounds away stays: e^-30 and e^-25.

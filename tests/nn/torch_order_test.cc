@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "halftone/tests/nn/torch_row.h"
+#include "halftone/tests/support/special_values.h"
 
 namespace halftone::nn {
 namespace {
@@ -12,9 +13,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using testing::kInf;
 
-const std::vector<TorchRow>& Rows() {
+const std::vector<TorchRow>& OrderRows() {
   static const auto* const rows = new std::vector<TorchRow>{
       {"flip",
        HT_CALL(flip(in[0], {0, 2})),
@@ -194,7 +195,7 @@ const std::vector<TorchRow>& Rows() {
 }
 
 TEST(TorchOrder, ValuesAndGradients) {
-  for (const TorchRow& row : Rows()) ExpectAsInTorch(row);
+  for (const TorchRow& row : OrderRows()) ExpectAsInTorch(row);
 }
 
 // Ties keep their order, -0 and 0 are one, and every NaN is larger than infinity.

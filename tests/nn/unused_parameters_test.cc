@@ -15,8 +15,8 @@ using ::testing::IsEmpty;
 Parameter One() { return Parameter(Shape{1}, {ir::Initializer::Kind::kConstant, 1, 0}); }
 
 // The first input's extent says whether the step uses `a` alone or `b` too.
-struct Model {
-  Model() : a(One()), b(One()) {
+struct UnusedModel {
+  UnusedModel() : a(One()), b(One()) {
     graph.fn = [this](const Values& in) -> Values {
       const Value loss = in[0].shape().dims()[0] == 1 ? sum(a * in[0]) : sum(a) + sum(b * in[0]);
       loss.backward();
@@ -33,7 +33,7 @@ struct Model {
 };
 
 TEST(UnusedParameters, StayWithTheirStateAndAreNamed) {
-  Model model;
+  UnusedModel model;
   OptimizerHandle optimizer =
       model.graph.add_optimizer(optim::SGD({{{model.a}, {}}, {{model.b}, {.lr = 0.5}}},
                                            {.lr = 1, .momentum = 0.5, .weight_decay = 0.5}));
@@ -59,7 +59,7 @@ TEST(UnusedParameters, StayWithTheirStateAndAreNamed) {
 }
 
 TEST(UnusedParameters, OfAWholeOptimizer) {
-  Model model;
+  UnusedModel model;
   OptimizerHandle used = model.graph.add_optimizer(optim::SGD({model.a}, {.lr = 1}));
   OptimizerHandle unused =
       model.graph.add_optimizer(optim::Adam({model.b}, {.clip_norm = 1, .skip_nonfinite = true}));
@@ -78,7 +78,7 @@ TEST(UnusedParameters, OfAWholeOptimizer) {
 
 // The names say which gradient is not finite, whatever stands before it unused.
 TEST(UnusedParameters, DoNotShiftTheNameOfABadGradient) {
-  Model model;
+  UnusedModel model;
   model.graph.add_optimizer(optim::SGD({model.b, model.a}, {.lr = 1, .skip_nonfinite = true}));
   Call(model.graph, {F32({1}, {std::numeric_limits<double>::infinity()})});
   EXPECT_EQ(model.graph.first_nonfinite_param(), "a");
@@ -102,7 +102,7 @@ TEST(UnusedParameters, ManyAreCounted) {
 }
 
 TEST(UnusedParameters, SayNothingInEvaluation) {
-  Model model;
+  UnusedModel model;
   model.graph.add_optimizer(optim::SGD({model.a, model.b}, {.lr = 1}));
   model.graph.eval();
   model.StepWithA();

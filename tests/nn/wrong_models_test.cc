@@ -9,10 +9,10 @@ namespace {
 
 using ::testing::StartsWith;
 
-std::string At(int line) { return "wrong_models_test.cc:" + std::to_string(line) + ": "; }
+std::string WrongAt(int line) { return "wrong_models_test.cc:" + std::to_string(line) + ": "; }
 
 Tensor Images() { return Tensor::Zeros(DType::kF32, {4, 3, 8, 8}); }
-Tensor Rows() { return Tensor::Zeros(DType::kF32, {4, 6}); }
+Tensor FourRows() { return Tensor::Zeros(DType::kF32, {4, 6}); }
 
 // The error of a graph that has `module` as "m" and runs `fn`.
 std::string ErrorOf(Module& module, const FnGraph::Fn& fn, const std::vector<Tensor>& in) {
@@ -32,7 +32,7 @@ TEST(WrongModels, ChannelsOfAConvolution) {
   };
   const std::string error = ErrorOf(m, build, {Images()});
   EXPECT_EQ(error,
-            At(line) + "conv2d: w is [8,1,3,3] for x [4,3,8,8] in 1 groups; expected [8,3,kh,kw]");
+            WrongAt(line) + "conv2d: w is [8,1,3,3] for x [4,3,8,8] in 1 groups; expected [8,3,kh,kw]");
 }
 
 TEST(WrongModels, ImagesIntoALinearLayer) {
@@ -45,7 +45,7 @@ TEST(WrongModels, ImagesIntoALinearLayer) {
   const std::string error = ErrorOf(m, build, {Images()});
   EXPECT_EQ(
       error,
-      At(line) +
+      WrongAt(line) +
           "linear: inner sizes differ: x f32[4,3,8,8], w f32[8,192]; expected w to be [out, 8]");
 }
 
@@ -57,7 +57,7 @@ TEST(WrongModels, ChannelsOfANorm) {
     return {m(in[0])};
   };
   const std::string error = ErrorOf(m, build, {Images()});
-  EXPECT_THAT(error, StartsWith(At(line) + "batch_norm: "));
+  EXPECT_THAT(error, StartsWith(WrongAt(line) + "batch_norm: "));
 }
 
 TEST(WrongModels, FloatLabels) {
@@ -67,8 +67,8 @@ TEST(WrongModels, FloatLabels) {
     line = __LINE__ + 1;
     return {cross_entropy(m(in[0]), in[0])};
   };
-  const std::string error = ErrorOf(m, build, {Rows()});
-  EXPECT_EQ(error, At(line) + "cross_entropy: input 1 (target) is f32[4,6]; expected i64 i32");
+  const std::string error = ErrorOf(m, build, {FourRows()});
+  EXPECT_EQ(error, WrongAt(line) + "cross_entropy: input 1 (target) is f32[4,6]; expected i64 i32");
 }
 
 TEST(WrongModels, LabelsOfAnotherBatch) {
@@ -78,10 +78,10 @@ TEST(WrongModels, LabelsOfAnotherBatch) {
     line = __LINE__ + 1;
     return {cross_entropy(m(in[0]), in[1])};
   };
-  const std::string error = ErrorOf(m, build, {Rows(), Tensor::Zeros(DType::kI64, {5})});
+  const std::string error = ErrorOf(m, build, {FourRows(), Tensor::Zeros(DType::kI64, {5})});
   EXPECT_EQ(
       error,
-      At(line) +
+      WrongAt(line) +
           "cross_entropy: target is i64[5]; expected i64[4] (logits f32[4,2] without axis 1)");
 }
 
@@ -92,8 +92,8 @@ TEST(WrongModels, FloatIds) {
     line = __LINE__ + 1;
     return {m(in[0])};
   };
-  const std::string error = ErrorOf(m, build, {Rows()});
-  EXPECT_THAT(error, StartsWith(At(line) + "embedding: "));
+  const std::string error = ErrorOf(m, build, {FourRows()});
+  EXPECT_THAT(error, StartsWith(WrongAt(line) + "embedding: "));
 }
 
 TEST(WrongModels, ValueOfAnotherGraph) {
@@ -102,14 +102,14 @@ TEST(WrongModels, ValueOfAnotherGraph) {
     kept = relu(in[0]);
     return {kept};
   });
-  Call(first, {Rows()});
+  Call(first, {FourRows()});
   int line = 0;
   FnGraph graph([&](const Values& in) -> Values {
     line = __LINE__ + 1;
     return {concat({in[0], kept}, 0)};
   });
-  const std::string error = Message(CallStatus(graph, {Rows()}));
-  EXPECT_EQ(error, At(line) + "an operand belongs to another call of build()");
+  const std::string error = Message(CallStatus(graph, {FourRows()}));
+  EXPECT_EQ(error, WrongAt(line) + "an operand belongs to another call of build()");
 }
 
 TEST(WrongModels, NoLoss) {
@@ -118,13 +118,13 @@ TEST(WrongModels, NoLoss) {
   graph.add_module("fc", fc);
   graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
   const int line = __LINE__ - 1;
-  const absl::Status status = CallStatus(graph, {Rows()});
+  const absl::Status status = CallStatus(graph, {FourRows()});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Message(status), At(line) +
+  EXPECT_EQ(Message(status), WrongAt(line) +
                                  "optimizer0: build() called no backward(); expected "
                                  "loss.backward(), or eval() to run without training");
   graph.eval();
-  EXPECT_TRUE(CallStatus(graph, {Rows()}).ok());
+  EXPECT_TRUE(CallStatus(graph, {FourRows()}).ok());
 }
 
 TEST(WrongModels, ParameterUsedByTwoOptimizers) {
@@ -138,8 +138,8 @@ TEST(WrongModels, ParameterUsedByTwoOptimizers) {
   graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
   graph.add_optimizer(optim::Adam({fc.weight.storage()}, {.lr = 0.1}));
   const int line = __LINE__ - 1;
-  EXPECT_EQ(Message(CallStatus(graph, {Rows()})),
-            At(line) +
+  EXPECT_EQ(Message(CallStatus(graph, {FourRows()})),
+            WrongAt(line) +
                 "optimizer1: parameter \"fc.weight\" is already changed by optimizer0; expected "
                 "one optimizer a parameter");
 }
@@ -154,7 +154,7 @@ TEST(WrongModels, ParameterThatIsNotUsed) {
   graph.add_module("fc", fc);
   graph.add_module("head", head);
   graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
-  EXPECT_TRUE(CallStatus(graph, {Rows()}).ok());
+  EXPECT_TRUE(CallStatus(graph, {FourRows()}).ok());
   EXPECT_THAT(graph.notes(),
               ::testing::ElementsAre("optimizer0: build() does not use \"head.weight\", "
                                      "\"head.bias\"; they stay as they are"));
@@ -166,8 +166,8 @@ TEST(WrongModels, ParameterOfAnotherModel) {
   graph.add_module("fc", fc);
   graph.add_optimizer(optim::SGD({other.weight.storage()}, {.lr = 0.1}));
   const int line = __LINE__ - 1;
-  EXPECT_EQ(Message(CallStatus(graph, {Rows()})),
-            At(line) +
+  EXPECT_EQ(Message(CallStatus(graph, {FourRows()})),
+            WrongAt(line) +
                 "optimizer0: a parameter belongs to no module of this graph; expected add_module "
                 "before add_optimizer");
 }

@@ -10,7 +10,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 // What the record says of the node `name` in a graph text; "" if its class stays.
-std::string Refined(const std::string& text, const std::string& name) {
+std::string RefinedNn(const std::string& text, const std::string& name) {
   const auto graph = ir::Parse(text);
   if (!graph.ok()) return Message(graph.status());
   const ir::Node* node = (*graph)->FindNode(name);
@@ -21,7 +21,7 @@ std::string Refined(const std::string& text, const std::string& name) {
 constexpr const char* kDenied = "deny: feeds a loss: log probabilities keep few digits in 16 bit";
 
 TEST(LogSoftmaxTrait, IsDeniedBeforeALoss) {
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3], %t: f32[2,3]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3], %t: f32[2,3]) {
     %p = log_softmax(%x)
     %m = mul(%p, %t)
     %l = mean(%m) {axes=[]}
@@ -32,7 +32,7 @@ TEST(LogSoftmaxTrait, IsDeniedBeforeALoss) {
                     "p"),
             kDenied);
   // An evaluation graph returns the same number.
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3], %t: f32[2,3]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3], %t: f32[2,3]) {
     %p = log_softmax(%x)
     %m = mul(%p, %t)
     %l = sum(%m) {axes=[]}
@@ -43,14 +43,14 @@ TEST(LogSoftmaxTrait, IsDeniedBeforeALoss) {
 }
 
 TEST(LogSoftmaxTrait, StaysElsewhere) {
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3]) {
     %p = log_softmax(%x)
     return %p
   })",
                     "p"),
             "");
   // A matmul lies between: the log probabilities are features.
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3], %w: f32[3,4]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3], %w: f32[3,4]) {
     %p = log_softmax(%x)
     %h = matmul(%p, %w)
     %l = mean(%h) {axes=[]}
@@ -60,7 +60,7 @@ TEST(LogSoftmaxTrait, StaysElsewhere) {
                     "p"),
             "");
   // Only the class picked by argmax goes on.
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3]) {
     %p = log_softmax(%x)
     %i = argmax(%p) {axis=1}
     %c = cast(%i) {to=f32}
@@ -72,19 +72,19 @@ TEST(LogSoftmaxTrait, StaysElsewhere) {
 }
 
 TEST(Conv2dTrait, DepthwiseFollowsItsNeighbours) {
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[1,4,5,5], %w: f32[4,1,3,3]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[1,4,5,5], %w: f32[4,1,3,3]) {
     %y = conv2d(%x, %w) {groups=4}
     return %y
   })",
                     "y"),
             "infer: depthwise: bound by memory, so 16 bit pays only beside 16 bit");
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[1,4,5,5], %w: f32[4,2,3,3]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[1,4,5,5], %w: f32[4,2,3,3]) {
     %y = conv2d(%x, %w) {groups=2}
     return %y
   })",
                     "y"),
             "");
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[1,1,5,5], %w: f32[4,1,3,3]) {
+  EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[1,1,5,5], %w: f32[4,1,3,3]) {
     %y = conv2d(%x, %w)
     return %y
   })",

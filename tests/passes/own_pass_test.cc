@@ -31,16 +31,16 @@ class FnPass : public Pass {
   Body body_;
 };
 
-std::shared_ptr<Pass> Make(std::string name, FnPass::Body body) {
+std::shared_ptr<Pass> MakeOwn(std::string name, FnPass::Body body) {
   return std::make_shared<FnPass>(std::move(name), std::move(body));
 }
-std::shared_ptr<Pass> Idle(std::string name) {
-  return Make(std::move(name), [](ir::Graph&, PassContext&) { return false; });
+std::shared_ptr<Pass> IdleOwn(std::string name) {
+  return MakeOwn(std::move(name), [](ir::Graph&, PassContext&) { return false; });
 }
 
 // Reads tanh(x) as sigmoid(x), and leaves the tanh to whoever tidies up.
 std::shared_ptr<Pass> TanhToSigmoid() {
-  return Make("tanh-to-sigmoid", [](ir::Graph& graph, PassContext&) -> absl::StatusOr<bool> {
+  return MakeOwn("tanh-to-sigmoid", [](ir::Graph& graph, PassContext&) -> absl::StatusOr<bool> {
     bool changed = false;
     for (ir::Node* node : Snapshot(graph)) {
       if (!IsOp(*node, "tanh")) continue;
@@ -94,7 +94,7 @@ class OwnPassTest : public ::testing::Test {
 
 TEST_F(OwnPassTest, RunAtTheirStageInTheOrderGiven) {
   ASSERT_TRUE(
-      Run({{Stage::kStep, Idle("c")}, {Stage::kForward, Idle("a")}, {Stage::kForward, Idle("b")}})
+      Run({{Stage::kStep, IdleOwn("c")}, {Stage::kForward, IdleOwn("a")}, {Stage::kForward, IdleOwn("b")}})
           .ok());
   EXPECT_LT(Position("eliminate-dead-code"), Position("a"));
   EXPECT_EQ(Position("a") + 1, Position("b"));
@@ -105,7 +105,7 @@ TEST_F(OwnPassTest, RunAtTheirStageInTheOrderGiven) {
 
 TEST_F(OwnPassTest, ForwardPassesComeBeforeGradients) {
   bool saw_marker = false, saw_gradient = false;
-  const auto look = Make("look", [&](ir::Graph& graph, PassContext&) {
+  const auto look = MakeOwn("look", [&](ir::Graph& graph, PassContext&) {
     saw_marker = FindMarker(graph, "backward") != nullptr;
     for (const auto& node : graph.nodes()) saw_gradient |= IsOp(*node, "tanh_grad");
     return false;
@@ -127,7 +127,7 @@ TEST_F(OwnPassTest, WhatTheyLeaveIsTidiedUpAndDifferentiated) {
 }
 
 TEST_F(OwnPassTest, AWrongAnswerIsFoundWithoutBeingAskedFor) {
-  const auto secret = Make("secret", [](ir::Graph& graph, PassContext& context) {
+  const auto secret = MakeOwn("secret", [](ir::Graph& graph, PassContext& context) {
     static_cast<void>(TanhToSigmoid()->Run(graph, context));
     return false;
   });
@@ -137,7 +137,7 @@ TEST_F(OwnPassTest, AWrongAnswerIsFoundWithoutBeingAskedFor) {
 }
 
 TEST_F(OwnPassTest, ABrokenGraphNamesThePass) {
-  const auto breaks = Make("breaks", [](ir::Graph& graph, PassContext&) {
+  const auto breaks = MakeOwn("breaks", [](ir::Graph& graph, PassContext&) {
     for (const auto& node : graph.nodes()) {
       if (IsOp(*node, "tanh")) node->mutable_output_types()[0].dtype = DType::kF16;
     }
@@ -149,7 +149,7 @@ TEST_F(OwnPassTest, ABrokenGraphNamesThePass) {
 }
 
 TEST_F(OwnPassTest, AnErrorNamesThePass) {
-  const auto fails = Make("fails", [](ir::Graph&, PassContext&) -> absl::StatusOr<bool> {
+  const auto fails = MakeOwn("fails", [](ir::Graph&, PassContext&) -> absl::StatusOr<bool> {
     return Unimplemented("not on a Sunday");
   });
   const absl::Status status = Run({{Stage::kStep, fails}});
@@ -164,9 +164,9 @@ TEST_F(OwnPassTest, NamesThatDoNotFitAreRefused) {
     return Message(status);
   };
   EXPECT_EQ(refusal(nullptr), "add_pass: got no pass");
-  EXPECT_EQ(refusal(Idle("")), "add_pass: pass \"\"; expected a name of a-z, 0-9, - and _");
-  EXPECT_EQ(refusal(Idle("../x")), "add_pass: pass \"../x\"; expected a name of a-z, 0-9, - and _");
-  EXPECT_EQ(refusal(Idle("simplify")),
+  EXPECT_EQ(refusal(IdleOwn("")), "add_pass: pass \"\"; expected a name of a-z, 0-9, - and _");
+  EXPECT_EQ(refusal(IdleOwn("../x")), "add_pass: pass \"../x\"; expected a name of a-z, 0-9, - and _");
+  EXPECT_EQ(refusal(IdleOwn("simplify")),
             "add_pass: pass \"simplify\"; the pipeline has one of that name");
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char kStep[] = R"(graph @step(%x: f32[8,3,8,8], %t: i64[8]) {
+constexpr const char kWholeStep[] = R"(graph @step(%x: f32[8,3,8,8], %t: i64[8]) {
     %w = variable "conv.weight" : f32[4,3,3,3]
     %b = variable "conv.bias" : f32[4]
     %v = variable "fc.weight" : f32[10,64]
@@ -55,7 +55,7 @@ class PipelineTest : public ::testing::Test {
 TEST_F(PipelineTest, LowersATrainingStepOnEveryTarget) {
   for (const std::string& target : kernels::FixedTargetNames()) {
     SCOPED_TRACE(target);
-    const auto graph = ParseOrDie(kStep);
+    const auto graph = ParseOrDie(kWholeStep);
     std::string summary;
     const absl::Status status = Run(*graph, target, &summary);
     ASSERT_TRUE(status.ok()) << status;

@@ -6,13 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/step_runner.h"
 #include "halftone/tests/support/tensors.h"
 
 namespace halftone::testing {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 StepRunner Probe(const std::string& optimizer, const std::string& scaler,
                  const std::string& amp = "") {

@@ -24,7 +24,7 @@ std::string Raw(T value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-uint32_t Crc(const std::string& bytes) {
+uint32_t CrcOf(const std::string& bytes) {
   return static_cast<uint32_t>(
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
@@ -61,7 +61,7 @@ class CheckpointDamage : public ::testing::Test {
     std::string tensors = good_.substr(128) + behind;
     std::string padding(text.size() < 96 ? 96 - text.size() : 0, '\0');
     const uint64_t size = 32 + text.size() + padding.size() + tensors.size();
-    return "HTCKPT\r\n" + Raw(uint32_t{1}) + Raw(Crc(text)) + Raw(uint64_t{text.size()}) +
+    return "HTCKPT\r\n" + Raw(uint32_t{1}) + Raw(CrcOf(text)) + Raw(uint64_t{text.size()}) +
            Raw(size) + text + padding + tensors;
   }
 
@@ -142,7 +142,7 @@ TEST_F(CheckpointDamage, AHeaderThatIsNone) {
   EXPECT_EQ(Message(Read(bytes)),
             path_ + ": header of 18446744073709551615 bytes in a file of 195");
   const std::string text = "\x0a\x7f";  // a tensor of 127 bytes, of which none follow
-  EXPECT_EQ(Message(Read("HTCKPT\r\n" + Raw(uint32_t{1}) + Raw(Crc(text)) + Raw(uint64_t{2}) +
+  EXPECT_EQ(Message(Read("HTCKPT\r\n" + Raw(uint32_t{1}) + Raw(CrcOf(text)) + Raw(uint64_t{2}) +
                          Raw(uint64_t{34}) + text)),
             path_ + ": header is not a serialised CheckpointProto");
 }
@@ -211,7 +211,7 @@ TEST_F(CheckpointDamage, Places) {
 TEST_F(CheckpointDamage, ABoolIsZeroOrOne) {
   std::string bytes = good_;
   bytes[192] = 2;
-  b_->set_crc32(Crc(bytes.substr(192)));
+  b_->set_crc32(CrcOf(bytes.substr(192)));
   good_ = bytes;
   ExpectError(absl::StatusCode::kDataLoss, "tensor \"b\" holds a byte that is not 0 or 1");
 }
@@ -259,7 +259,7 @@ TEST_F(CheckpointDamage, RandomHeaders) {
     const std::string padding(96 - changed.size(), '\0');
     const uint64_t size = good_.size();
     const absl::Status status =
-        Read("HTCKPT\r\n" + Raw(uint32_t{1}) + Raw(Crc(changed)) + Raw(uint64_t{changed.size()}) +
+        Read("HTCKPT\r\n" + Raw(uint32_t{1}) + Raw(CrcOf(changed)) + Raw(uint64_t{changed.size()}) +
              Raw(size) + changed + padding + good_.substr(128));
     ++(status.ok() ? read : refused);
   }
