@@ -1,5 +1,4 @@
 #include "halftone/core/convert.h"
-#include "halftone/tests/support/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +8,13 @@
 #include <limits>
 #include <vector>
 
+#include "halftone/tests/support/special_values.h"
+
 namespace halftone {
 namespace {
 
 constexpr DType kEveryType[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
-                          DType::kI64, DType::kI32, DType::kU8,  DType::kBool};
+                                DType::kI64, DType::kI32, DType::kU8,  DType::kBool};
 using testing::kInf;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kMaxI64 = std::numeric_limits<int64_t>::max();

@@ -55,10 +55,11 @@ std::vector<Literal> Literals() {
       {"f4",
        File("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
             BytesWith({0, 0, 0x80, 0x3f, 0, 0, 0,    0x40, 0, 0, 0x40, 0x40,
-                   0, 0, 0x80, 0x40, 0, 0, 0xa0, 0x40, 0, 0, 0xc0, 0x40})),
+                       0, 0, 0x80, 0x40, 0, 0, 0xa0, 0x40, 0, 0, 0xc0, 0x40})),
        Tensor::Of(DType::kF32, {2, 3}, {1, 2, 3, 4, 5, 6})},
       {"f2",
-       File("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", BytesWith({0, 0x3c, 0, 0xc0})),
+       File("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }",
+            BytesWith({0, 0x3c, 0, 0xc0})),
        Tensor::Of(DType::kF16, {2}, {1, -2})},
       // numpy.array([1, -2.5], ml_dtypes.bfloat16)
       {"bf16",
@@ -73,7 +74,8 @@ std::vector<Literal> Literals() {
        Tensor::Of(DType::kI32, {1, 1, 2}, {1, -2})},
       {"u1", File("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", BytesWith({7, 255})),
        Tensor::Of(DType::kU8, {2}, {7, 255})},
-      {"b1", File("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", BytesWith({1, 0, 1})),
+      {"b1",
+       File("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", BytesWith({1, 0, 1})),
        Tensor::Of(DType::kBool, {3}, {1, 0, 1})},
   };
   return literals;
@@ -193,9 +195,10 @@ TEST(Npy, AllocatesOnlyWhatTheFileHolds) {
   const std::string two = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}";
   EXPECT_EQ(Error(File(two, "a"), kLoss), "u8[2] takes 2 bytes; got 1 after the npy header");
   EXPECT_EQ(Error(File(two, "abc"), kLoss), "u8[2] takes 2 bytes; got 3 after the npy header");
-  EXPECT_EQ(Error(File("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", BytesWith({1, 255})),
-                  kLoss),
-            "bool 1 is 255; expected 0 or 1");
+  EXPECT_EQ(
+      Error(File("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", BytesWith({1, 255})),
+            kLoss),
+      "bool 1 is 255; expected 0 or 1");
 }
 
 // Random damage: no crash (under the sanitizers), and what is accepted can be written and read.

@@ -80,12 +80,12 @@ std::string EveryTypeBytes() {
       R"("u":{"dtype":"U8","shape":[2],"data_offsets":[40,42]},)"
       R"("b":{"dtype":"BOOL","shape":[3],"data_offsets":[42,45]}})",
       BytesOf({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,  // l
-             0,    0,    0,    0,    0,    0,    4,    0x40,  // ue
-             0,    0,    0x80, 0x3f, 0,    0,    0,    0x40,  // f
-             1,    0,    0,    0,    0xfe, 0xff, 0xff, 0xff,  // i
-             0x80, 0x3f, 0x20, 0xc0,                          // bf
-             0,    0x3c, 0,    0xc0,                          // h
-             7,    255,  1,    0,    1}));                    // u, b
+               0,    0,    0,    0,    0,    0,    4,    0x40,  // ue
+               0,    0,    0x80, 0x3f, 0,    0,    0,    0x40,  // f
+               1,    0,    0,    0,    0xfe, 0xff, 0xff, 0xff,  // i
+               0x80, 0x3f, 0x20, 0xc0,                          // bf
+               0,    0x3c, 0,    0xc0,                          // h
+               7,    255,  1,    0,    1}));                    // u, b
 }
 
 void ExpectEqual(const Safetensors& a, const Safetensors& b) {
@@ -103,10 +103,10 @@ TEST(Safetensors, ReadsWhatTheLibraryWrites) {
 
 // In any order of names and bytes, with keys in any order and spaces, as other writers have it.
 TEST(Safetensors, ReadsOtherSpellings) {
-  const Safetensors contents = ParseFile(
-      FileWith("{ \"b\" : {\"data_offsets\": [ 0, 2 ],\n\"shape\":[2], \"dtype\" : \"U8\"},"
-           "\"a\":{\"dtype\":\"U8\",\"shape\":[1,1],\"data_offsets\":[2,3]}, \"__metadata__\":{} }",
-           BytesOf({1, 2, 3})));
+  const Safetensors contents = ParseFile(FileWith(
+      "{ \"b\" : {\"data_offsets\": [ 0, 2 ],\n\"shape\":[2], \"dtype\" : \"U8\"},"
+      "\"a\":{\"dtype\":\"U8\",\"shape\":[1,1],\"data_offsets\":[2,3]}, \"__metadata__\":{} }",
+      BytesOf({1, 2, 3})));
   ExpectEqual(contents, {{{"a", Tensor::Of(DType::kU8, {1, 1}, {3})},
                           {"b", Tensor::Of(DType::kU8, {2}, {1, 2})}},
                          {}});
@@ -221,8 +221,9 @@ TEST(Safetensors, HeadersThatBreakTheRules) {
   }
   EXPECT_EQ(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})", "abcd"),
             "tensor \"a\": f32[2] takes 8 bytes; data_offsets give 4");
-  EXPECT_EQ(ParseError(FileWith(R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", BytesOf({1, 2})),
-                  absl::StatusCode::kDataLoss),
+  EXPECT_EQ(ParseError(FileWith(R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})",
+                                BytesOf({1, 2})),
+                       absl::StatusCode::kDataLoss),
             "tensor \"a\": bool 1 is 2; expected 0 or 1");
 }
 

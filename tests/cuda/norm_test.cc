@@ -16,12 +16,12 @@ void CheckNorm(OpCase c, bool f64 = true) {
 
 void CheckLayerNorm(int64_t rows, int64_t size) {
   CheckNorm(Case("layer_norm", Concat("rows", rows, "x", size),
-             {Reals({rows, size}, -2, 3), Stat({size}, 0.5, 1.5), Stat({size})},
-             {{"axes_count", int64_t{1}}, {"eps", 1e-5}}));
+                 {Reals({rows, size}, -2, 3), Stat({size}, 0.5, 1.5), Stat({size})},
+                 {{"axes_count", int64_t{1}}, {"eps", 1e-5}}));
   CheckNorm(Case("layer_norm_grad", Concat("rows", rows, "x", size),
-             {Reals({rows, size}, -2, 3), Reals({rows, size}), Stat({size}, 0.5, 1.5), Stat({rows}),
-              Stat({rows}, 0.5, 1.5)},
-             {{"axes_count", int64_t{1}}}));
+                 {Reals({rows, size}, -2, 3), Reals({rows, size}), Stat({size}, 0.5, 1.5),
+                  Stat({rows}), Stat({rows}, 0.5, 1.5)},
+                 {{"axes_count", int64_t{1}}}));
 }
 
 TEST(LayerNormTest, Sizes) {

@@ -238,7 +238,8 @@ TEST_P(AnyCall, OfAFirstRunFailsAndTheNextIsNotRecorded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AnyCall,
-                         ::testing::Combine(::testing::Values(DeviceCall::kLaunch, DeviceCall::kLibrary),
+                         ::testing::Combine(::testing::Values(DeviceCall::kLaunch,
+                                                              DeviceCall::kLibrary),
                                             ::testing::Values(std::nullopt, DType::kBF16)));
 
 TEST(CudaFailure, ARecordingThatFailsChangesNothing) {

@@ -72,22 +72,23 @@ TEST(PythonNames, OfFunctionsAndModulesStandInTheirRowsAlone) {
   }
   ASSERT_THAT(names,
               ::testing::IsSupersetOf({"softmax", "conv2d", "apply_where", "Linear", "AvgPool2d"}));
-  EXPECT_THAT(CheckNames(tree, {.applies = MakesTheModule,
-                                .named_in = [&](const auto& file) { return NamedInFile(file, names); },
-                                .allowed = {{"python_stub/bind_optimizers.cc",
-                                             "\"constant\": how a schedule prints"},
-                                            {"python_stub/bind_values.cc",
-                                             "operators and methods of Value: a @ b, x.detach()"},
-                                            {"python_stub/halftone/optim.pyi.in",
-                                             "\"min\" is a value of an argument"}}}),
-              IsEmpty())
+  EXPECT_THAT(
+      CheckNames(
+          tree,
+          {.applies = MakesTheModule,
+           .named_in = [&](const auto& file) { return NamedInFile(file, names); },
+           .allowed =
+               {{"python_stub/bind_optimizers.cc", "\"constant\": how a schedule prints"},
+                {"python_stub/bind_values.cc", "operators and methods of Value: a @ b, x.detach()"},
+                {"python_stub/halftone/optim.pyi.in", "\"min\" is a value of an argument"}}}),
+      IsEmpty())
       << "the rows of " << kFunctions << " and " << kModules << " can say it";
 }
 
 TEST(PythonNames, OfRows) {
   EXPECT_THAT(NamesOfRows("//   HT_FUNCTION(Result, name, doc)\n#define HT_FUNCTION(...)\n"
-                      "HT_FUNCTION(Value, glu, \"x\")\n  HT_ARG(int64_t, axis)\n"
-                      "HT_TEMPLATE(F, Value, map,\n  \"x\")\nHT_MODULE(GLU, \"x\")\n"),
+                          "HT_FUNCTION(Value, glu, \"x\")\n  HT_ARG(int64_t, axis)\n"
+                          "HT_TEMPLATE(F, Value, map,\n  \"x\")\nHT_MODULE(GLU, \"x\")\n"),
               ElementsAre("GLU", "glu", "map"));
 }
 

@@ -126,9 +126,10 @@ TEST(ClipGradNorm, MistakesInTheConfiguration) {
     t.graph.config.clip_grad_norm = norm;
     const absl::Status status = CallStatus(t.graph, {F32({1}, {1}), F32({1}, {1})});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(Message(status), ClippingAt(line) + Concat("config.clip_grad_norm = ", norm,
-                                                 "; expected a number >= 0 that is finite in f32 "
-                                                 "(0: off)"));
+    EXPECT_EQ(Message(status),
+              ClippingAt(line) + Concat("config.clip_grad_norm = ", norm,
+                                        "; expected a number >= 0 that is finite in f32 "
+                                        "(0: off)"));
   }
   TwoParameters t;
   t.graph.add_optimizer(optim::SGD({t.w, t.b}, {.clip_norm = 2}));

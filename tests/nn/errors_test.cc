@@ -65,7 +65,8 @@ TEST(ModelErrors, OperatorsTakeTheLocationToo) {
   });
   const std::string error =
       ErrorOf(graph, {Tensor::Zeros(DType::kF32, {2, 3}), Tensor::Zeros(DType::kF32, {2, 4})});
-  EXPECT_THAT(error, AllOf(StartsWith(ErrorsAt(line) + "add"), HasSubstr("[2,3]"), HasSubstr("[2,4]")));
+  EXPECT_THAT(error,
+              AllOf(StartsWith(ErrorsAt(line) + "add"), HasSubstr("[2,3]"), HasSubstr("[2,4]")));
 }
 
 TEST(ModelErrors, ModulesNameTheLineOfTheirCall) {
@@ -147,7 +148,8 @@ TEST(ModelErrors, BackwardNeedsAFloatScalar) {
     return {in[0]};
   });
   const std::string error = ErrorOf(graph, {Tensor::Zeros(DType::kF32, {2, 3})});
-  EXPECT_EQ(error, ErrorsAt(line) + "backward: the loss is f32[2,3]; expected a floating-point scalar");
+  EXPECT_EQ(error,
+            ErrorsAt(line) + "backward: the loss is f32[2,3]; expected a floating-point scalar");
 }
 
 TEST(ModelErrors, BackwardWithAnUnknownScaler) {
@@ -209,8 +211,9 @@ TEST(ConstructorErrors, SurfaceAtTheFirstCall) {
   Linear bad(-3, 2);
   FnGraph graph([&](const Values& in) -> Values { return {in[0]}; });
   graph.add_module("fc", bad);
-  EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}),
-            ErrorsAt(__LINE__ - 2) + "module \"fc\": Linear: in_features is -3; expected at least 1");
+  EXPECT_EQ(
+      ErrorOf(graph, {F32({1}, {2})}),
+      ErrorsAt(__LINE__ - 2) + "module \"fc\": Linear: in_features is -3; expected at least 1");
   EXPECT_EQ(Message(graph.state_dict().status()), ErrorOf(graph, {}));
   EXPECT_EQ(graph.builds, 0);
 }

@@ -60,7 +60,7 @@ struct Weighted {
 };
 
 void ExpectWithin(const std::vector<double>& got, const std::vector<double>& want, double error,
-                const std::string& what) {
+                  const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_NEAR(got[i], want[i], error * std::max(1.0, std::abs(want[i]))) << what << " " << i;

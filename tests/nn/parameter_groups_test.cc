@@ -41,7 +41,7 @@ struct TwoGroups {
 };
 
 ::testing::Matcher<std::vector<double>> AllNear(const std::vector<double>& expected,
-                                           double tolerance = 1e-6) {
+                                                double tolerance = 1e-6) {
   return Pointwise(::testing::DoubleNear(tolerance), expected);
 }
 
@@ -189,8 +189,9 @@ TEST(ParameterGroups, F23ATiedWeightInOneGroupCountsOnce) {
 TEST(ParameterGroups, AnEmptyGroupIsAMistake) {
   TwoGroups t;
   t.graph.add_optimizer(optim::SGD({{{t.w, t.b}, {}}, {{}, {.lr = 1}}}));
-  EXPECT_EQ(Message(t.graph.status()),
-            GroupsAt(__LINE__ - 2) + "optimizer0: SGD: group 1: no parameters; expected one or more");
+  EXPECT_EQ(
+      Message(t.graph.status()),
+      GroupsAt(__LINE__ - 2) + "optimizer0: SGD: group 1: no parameters; expected one or more");
 }
 
 TEST(ParameterGroups, F35AParameterOf16BitIsRefusedWhereItIsGiven) {

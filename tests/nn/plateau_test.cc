@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 
 class PlateauModel : public FnGraph {
  public:
-  explicit PlateauModel(const optim::ReduceLROnPlateauOptions& options = {.factor = 0.5, .patience = 1})
+  explicit PlateauModel(const optim::ReduceLROnPlateauOptions& options = {.factor = 0.5,
+                                                                          .patience = 1})
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = sum(fc(in[0]));
           loss.backward();

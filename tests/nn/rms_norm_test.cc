@@ -44,7 +44,7 @@ Expected ByFormula(const std::vector<double>& x, const std::vector<double>& w,
 }
 
 void ExpectNormed(const std::vector<double>& got, const std::vector<double>& expected,
-                double tolerance) {
+                  double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
 }

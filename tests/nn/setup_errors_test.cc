@@ -62,8 +62,9 @@ TEST(NameErrors, OfParameters) {
   graph.add_parameter("a.b", Two());
   EXPECT_TRUE(graph.status().ok()) << graph.status();
   graph.add_parameter("w", Parameter());
-  ExpectError(graph.status(), kInvalid,
-              SetupAt(__LINE__ - 2) + "add_parameter: \"w\" is undefined; expected one with a shape");
+  ExpectError(
+      graph.status(), kInvalid,
+      SetupAt(__LINE__ - 2) + "add_parameter: \"w\" is undefined; expected one with a shape");
 }
 
 TEST(NameErrors, OfMembers) {
@@ -155,7 +156,8 @@ TEST(OperandErrors, ANumberThatDoesNotFit) {
 
 TEST(OperandErrors, NeverAssigned) {
   const absl::Status status = ErrorOfBuild([](const Values&) -> Values { return {relu(Value())}; });
-  ExpectError(status, kPrecondition, SetupAt(__LINE__ - 1) + "an operand was never assigned a value");
+  ExpectError(status, kPrecondition,
+              SetupAt(__LINE__ - 1) + "an operand was never assigned a value");
 }
 
 TEST(OperandErrors, UndefinedConstant) {

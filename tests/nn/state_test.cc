@@ -44,7 +44,7 @@ TEST(StateDict, NamesBeforeAndAfterTheFirstCall) {
   const auto before = model.state_dict();
   ASSERT_TRUE(before.ok());
   EXPECT_THAT(StateKeys(*before), ElementsAre("fc.bias", "fc.weight", "optimizer0.applied_steps",
-                                         "optimizer0.lr", "run_count"));
+                                              "optimizer0.lr", "run_count"));
   Call(model, {kStateInput});
   const auto after = model.state_dict();
   ASSERT_TRUE(after.ok());

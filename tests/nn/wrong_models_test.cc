@@ -31,8 +31,8 @@ TEST(WrongModels, ChannelsOfAConvolution) {
     return {m(in[0])};
   };
   const std::string error = ErrorOf(m, build, {Images()});
-  EXPECT_EQ(error,
-            WrongAt(line) + "conv2d: w is [8,1,3,3] for x [4,3,8,8] in 1 groups; expected [8,3,kh,kw]");
+  EXPECT_EQ(error, WrongAt(line) +
+                       "conv2d: w is [8,1,3,3] for x [4,3,8,8] in 1 groups; expected [8,3,kh,kw]");
 }
 
 TEST(WrongModels, ImagesIntoALinearLayer) {

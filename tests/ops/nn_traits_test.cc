@@ -29,7 +29,7 @@ TEST(LogSoftmaxTrait, IsDeniedBeforeALoss) {
     backward(%n)
     return %x
   })",
-                    "p"),
+                      "p"),
             kDenied);
   // An evaluation graph returns the same number.
   EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3], %t: f32[2,3]) {
@@ -38,7 +38,7 @@ TEST(LogSoftmaxTrait, IsDeniedBeforeALoss) {
     %l = sum(%m) {axes=[]}
     return %l
   })",
-                    "p"),
+                      "p"),
             kDenied);
 }
 
@@ -47,7 +47,7 @@ TEST(LogSoftmaxTrait, StaysElsewhere) {
     %p = log_softmax(%x)
     return %p
   })",
-                    "p"),
+                      "p"),
             "");
   // A matmul lies between: the log probabilities are features.
   EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3], %w: f32[3,4]) {
@@ -57,7 +57,7 @@ TEST(LogSoftmaxTrait, StaysElsewhere) {
     backward(%l)
     return %l
   })",
-                    "p"),
+                      "p"),
             "");
   // Only the class picked by argmax goes on.
   EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[2,3]) {
@@ -67,7 +67,7 @@ TEST(LogSoftmaxTrait, StaysElsewhere) {
     %l = mean(%c) {axes=[]}
     return %l
   })",
-                    "p"),
+                      "p"),
             "");
 }
 
@@ -76,19 +76,19 @@ TEST(Conv2dTrait, DepthwiseFollowsItsNeighbours) {
     %y = conv2d(%x, %w) {groups=4}
     return %y
   })",
-                    "y"),
+                      "y"),
             "infer: depthwise: bound by memory, so 16 bit pays only beside 16 bit");
   EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[1,4,5,5], %w: f32[4,2,3,3]) {
     %y = conv2d(%x, %w) {groups=2}
     return %y
   })",
-                    "y"),
+                      "y"),
             "");
   EXPECT_EQ(RefinedNn(R"(graph @g(%x: f32[1,1,5,5], %w: f32[4,1,3,3]) {
     %y = conv2d(%x, %w)
     return %y
   })",
-                    "y"),
+                      "y"),
             "");
 }
 

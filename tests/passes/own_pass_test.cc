@@ -93,9 +93,10 @@ class OwnPassTest : public ::testing::Test {
 };
 
 TEST_F(OwnPassTest, RunAtTheirStageInTheOrderGiven) {
-  ASSERT_TRUE(
-      Run({{Stage::kStep, IdleOwn("c")}, {Stage::kForward, IdleOwn("a")}, {Stage::kForward, IdleOwn("b")}})
-          .ok());
+  ASSERT_TRUE(Run({{Stage::kStep, IdleOwn("c")},
+                   {Stage::kForward, IdleOwn("a")},
+                   {Stage::kForward, IdleOwn("b")}})
+                  .ok());
   EXPECT_LT(Position("eliminate-dead-code"), Position("a"));
   EXPECT_EQ(Position("a") + 1, Position("b"));
   EXPECT_EQ(Position("b") + 1, Position("insert-amp-casts"));
@@ -165,7 +166,8 @@ TEST_F(OwnPassTest, NamesThatDoNotFitAreRefused) {
   };
   EXPECT_EQ(refusal(nullptr), "add_pass: got no pass");
   EXPECT_EQ(refusal(IdleOwn("")), "add_pass: pass \"\"; expected a name of a-z, 0-9, - and _");
-  EXPECT_EQ(refusal(IdleOwn("../x")), "add_pass: pass \"../x\"; expected a name of a-z, 0-9, - and _");
+  EXPECT_EQ(refusal(IdleOwn("../x")),
+            "add_pass: pass \"../x\"; expected a name of a-z, 0-9, - and _");
   EXPECT_EQ(refusal(IdleOwn("simplify")),
             "add_pass: pass \"simplify\"; the pipeline has one of that name");
 }
