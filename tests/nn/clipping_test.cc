@@ -16,8 +16,6 @@ using ::testing::Pointwise;
 
 using testing::kInf;
 
-std::string ClippingAt(int line) { return "clipping_test.cc:" + std::to_string(line) + ": "; }
-
 Parameter Filled(double value) {
   return Parameter(Shape{1}, {ir::Initializer::Kind::kConstant, value, 0});
 }
@@ -126,16 +124,15 @@ TEST(ClipGradNorm, MistakesInTheConfiguration) {
     t.graph.config.clip_grad_norm = norm;
     const absl::Status status = CallStatus(t.graph, {F32({1}, {1}), F32({1}, {1})});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(Message(status),
-              ClippingAt(line) + Concat("config.clip_grad_norm = ", norm,
-                                        "; expected a number >= 0 that is finite in f32 "
-                                        "(0: off)"));
+    EXPECT_EQ(Message(status), At(line) + Concat("config.clip_grad_norm = ", norm,
+                                                 "; expected a number >= 0 that is finite in f32 "
+                                                 "(0: off)"));
   }
   TwoParameters t;
   t.graph.add_optimizer(optim::SGD({t.w, t.b}, {.clip_norm = 2}));
   t.graph.config.clip_grad_norm = 1;
   EXPECT_EQ(Message(CallStatus(t.graph, {F32({1}, {1}), F32({1}, {1})})),
-            ClippingAt(__LINE__ - 3) +
+            At(__LINE__ - 3) +
                 "optimizer0: clip_norm = 2 beside config.clip_grad_norm = 1; expected "
                 "one of the two");
 }

@@ -15,8 +15,6 @@ std::string ErrorOf(Graph& graph, const std::vector<Tensor>& in) {
   return Message(CallStatus(graph, in));
 }
 
-std::string ErrorsAt(int line) { return "errors_test.cc:" + std::to_string(line) + ": "; }
-
 TEST(ModelErrors, MatmulNamesFileLineAndBothTypes) {
   int line = 0;
   FnGraph graph([&](const Values& in) -> Values {
@@ -26,7 +24,7 @@ TEST(ModelErrors, MatmulNamesFileLineAndBothTypes) {
   const absl::Status status =
       CallStatus(graph, {Tensor::Zeros(DType::kF32, {8, 16}), Tensor::Zeros(DType::kF32, {4, 10})});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Message(status), ErrorsAt(line) +
+  EXPECT_EQ(Message(status), At(line) +
                                  "matmul: inner sizes differ: f32[8,16] x f32[4,10]; expected "
                                  "[16, n]");
 }
@@ -65,8 +63,7 @@ TEST(ModelErrors, OperatorsTakeTheLocationToo) {
   });
   const std::string error =
       ErrorOf(graph, {Tensor::Zeros(DType::kF32, {2, 3}), Tensor::Zeros(DType::kF32, {2, 4})});
-  EXPECT_THAT(error,
-              AllOf(StartsWith(ErrorsAt(line) + "add"), HasSubstr("[2,3]"), HasSubstr("[2,4]")));
+  EXPECT_THAT(error, AllOf(StartsWith(At(line) + "add"), HasSubstr("[2,3]"), HasSubstr("[2,4]")));
 }
 
 TEST(ModelErrors, ModulesNameTheLineOfTheirCall) {
@@ -78,7 +75,7 @@ TEST(ModelErrors, ModulesNameTheLineOfTheirCall) {
   });
   graph.add_module("fc", fc);
   const std::string error = ErrorOf(graph, {Tensor::Zeros(DType::kF32, {3, 5})});
-  EXPECT_THAT(error, AllOf(StartsWith(ErrorsAt(line) + "linear"), HasSubstr("f32[3,5]")));
+  EXPECT_THAT(error, AllOf(StartsWith(At(line) + "linear"), HasSubstr("f32[3,5]")));
 }
 
 TEST(ModelErrors, ModulesInsideASequentialNameTheLineOfItsCall) {
@@ -90,7 +87,7 @@ TEST(ModelErrors, ModulesInsideASequentialNameTheLineOfItsCall) {
   });
   graph.add_module("net", net);
   const std::string error = ErrorOf(graph, {Tensor::Zeros(DType::kF32, {3, 5})});
-  EXPECT_THAT(error, AllOf(StartsWith(ErrorsAt(line) + "linear"), HasSubstr("f32[3,4]")));
+  EXPECT_THAT(error, AllOf(StartsWith(At(line) + "linear"), HasSubstr("f32[3,4]")));
 }
 
 TEST(ModelErrors, OnlyTheFirstErrorCountsAndPoisonIsHarmless) {
@@ -104,7 +101,7 @@ TEST(ModelErrors, OnlyTheFirstErrorCountsAndPoisonIsHarmless) {
     return {v, concat({v, v}, 0)};
   });
   const std::string error = ErrorOf(graph, {Tensor::Zeros(DType::kF32, {2, 3})});
-  EXPECT_THAT(error, StartsWith(ErrorsAt(line) + "matmul"));
+  EXPECT_THAT(error, StartsWith(At(line) + "matmul"));
 }
 
 TEST(ModelErrors, InputsOutOfRange) {
@@ -115,7 +112,7 @@ TEST(ModelErrors, InputsOutOfRange) {
   });
   const absl::Status status = CallStatus(graph, {Tensor::Zeros(DType::kF32, {2})});
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(Message(status), ErrorsAt(line) + "values[1]: there are 1 values; expected 0..0");
+  EXPECT_EQ(Message(status), At(line) + "values[1]: there are 1 values; expected 0..0");
 }
 
 TEST(ModelErrors, AxesOutOfRange) {
@@ -125,7 +122,7 @@ TEST(ModelErrors, AxesOutOfRange) {
     return {softmax(in[0], 5)};
   });
   const std::string error = ErrorOf(graph, {Tensor::Zeros(DType::kF32, {8, 16})});
-  EXPECT_EQ(error, ErrorsAt(line) + "softmax: axis 5 out of range for f32[8,16]; expected -2..1");
+  EXPECT_EQ(error, At(line) + "softmax: axis 5 out of range for f32[8,16]; expected -2..1");
 }
 
 TEST(ModelErrors, ReshapeThatDoesNotFit) {
@@ -148,8 +145,7 @@ TEST(ModelErrors, BackwardNeedsAFloatScalar) {
     return {in[0]};
   });
   const std::string error = ErrorOf(graph, {Tensor::Zeros(DType::kF32, {2, 3})});
-  EXPECT_EQ(error,
-            ErrorsAt(line) + "backward: the loss is f32[2,3]; expected a floating-point scalar");
+  EXPECT_EQ(error, At(line) + "backward: the loss is f32[2,3]; expected a floating-point scalar");
 }
 
 TEST(ModelErrors, BackwardWithAnUnknownScaler) {
@@ -171,7 +167,7 @@ TEST(ModelErrors, ModuleThatWasNotAdded) {
   });
   const std::string error = ErrorOf(graph, {Tensor::Zeros(DType::kF32, {1, 2})});
   EXPECT_EQ(error,
-            ErrorsAt(line) +
+            At(line) +
                 "Linear(2, 2) is not part of this graph; expected add_module, or register_module "
                 "in a module that was added");
 }
@@ -211,9 +207,8 @@ TEST(ConstructorErrors, SurfaceAtTheFirstCall) {
   Linear bad(-3, 2);
   FnGraph graph([&](const Values& in) -> Values { return {in[0]}; });
   graph.add_module("fc", bad);
-  EXPECT_EQ(
-      ErrorOf(graph, {F32({1}, {2})}),
-      ErrorsAt(__LINE__ - 2) + "module \"fc\": Linear: in_features is -3; expected at least 1");
+  EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}),
+            At(__LINE__ - 2) + "module \"fc\": Linear: in_features is -3; expected at least 1");
   EXPECT_EQ(Message(graph.state_dict().status()), ErrorOf(graph, {}));
   EXPECT_EQ(graph.builds, 0);
 }
@@ -224,7 +219,7 @@ TEST(ConstructorErrors, NamesThatAreTaken) {
   graph.add_module("fc", a);
   graph.add_module("fc", b);
   EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}),
-            ErrorsAt(__LINE__ - 2) + "two variables are named \"fc.weight\"");
+            At(__LINE__ - 2) + "two variables are named \"fc.weight\"");
 }
 
 TEST(ConstructorErrors, NamesThatCannotBe) {
@@ -248,14 +243,14 @@ TEST(ConstructorErrors, OptimizerOptions) {
   graph.add_module("fc", fc);
   graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = -1}));
   EXPECT_THAT(ErrorOf(graph, {F32({1}, {2})}),
-              StartsWith(ErrorsAt(__LINE__ - 2) + "optimizer0: SGD: lr = -1"));
+              StartsWith(At(__LINE__ - 2) + "optimizer0: SGD: lr = -1"));
 }
 
 TEST(ConstructorErrors, ScalerOptions) {
   FnGraph graph([&](const Values& in) -> Values { return {in[0]}; });
   graph.set_grad_scaler(amp::GradScaler({.growth_factor = 1}));
   EXPECT_THAT(ErrorOf(graph, {F32({1}, {2})}),
-              StartsWith(ErrorsAt(__LINE__ - 2) + "scaler0: GradScaler: growth_factor = 1"));
+              StartsWith(At(__LINE__ - 2) + "scaler0: GradScaler: growth_factor = 1"));
 }
 
 TEST(ConstructorErrors, OptimizerWithAnUnknownScaler) {
@@ -268,7 +263,7 @@ TEST(ConstructorErrors, OptimizerWithAnUnknownScaler) {
   graph.add_module("fc", fc);
   graph.add_optimizer(optim::SGD(graph.parameters(), {.scaler = "s"}));
   EXPECT_EQ(ErrorOf(graph, {F32({1, 1}, {2})}),
-            ErrorsAt(__LINE__ - 2) + "optimizer0: this graph has no grad scaler \"s\"");
+            At(__LINE__ - 2) + "optimizer0: this graph has no grad scaler \"s\"");
 }
 
 TEST(CallErrors, UndefinedTensor) {

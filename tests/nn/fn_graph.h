@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,12 @@ inline Tensor F32(const Shape& shape, std::initializer_list<double> values) {
 }
 inline Tensor I64(const Shape& shape, std::initializer_list<double> values) {
   return Tensor::Of(DType::kI64, shape, values);
+}
+
+// How an error begins that names a line of the calling file: "x_test.cc:7: ".
+inline std::string At(int line, std::source_location here = std::source_location::current()) {
+  const std::string path = here.file_name();
+  return path.substr(path.rfind('/') + 1) + ":" + std::to_string(line) + ": ";
 }
 
 // The outputs of one call; fails the test and gives nothing on an error.

@@ -15,8 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pointwise;
 
-std::string GroupsAt(int line) { return "parameter_groups_test.cc:" + std::to_string(line) + ": "; }
-
 Parameter FilledParameter(double value, const Shape& shape = {1}) {
   return Parameter(shape, {ir::Initializer::Kind::kConstant, value, 0});
 }
@@ -140,7 +138,7 @@ TEST(ParameterGroups, ATiedWeightInTwoGroupsIsNamed) {
   graph.add_optimizer(optim::SGD({{encoder.parameters(), {}}, {decoder.parameters(), {.lr = 1}}}));
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(graph.status()),
-            GroupsAt(__LINE__ - 3) +
+            At(__LINE__ - 3) +
                 "optimizer0: parameter \"encoder.weight\" is already changed by group "
                 "0 of optimizer0; expected one group a parameter");
 }
@@ -189,9 +187,8 @@ TEST(ParameterGroups, F23ATiedWeightInOneGroupCountsOnce) {
 TEST(ParameterGroups, AnEmptyGroupIsAMistake) {
   TwoGroups t;
   t.graph.add_optimizer(optim::SGD({{{t.w, t.b}, {}}, {{}, {.lr = 1}}}));
-  EXPECT_EQ(
-      Message(t.graph.status()),
-      GroupsAt(__LINE__ - 2) + "optimizer0: SGD: group 1: no parameters; expected one or more");
+  EXPECT_EQ(Message(t.graph.status()),
+            At(__LINE__ - 2) + "optimizer0: SGD: group 1: no parameters; expected one or more");
 }
 
 TEST(ParameterGroups, F35AParameterOf16BitIsRefusedWhereItIsGiven) {
@@ -203,7 +200,7 @@ TEST(ParameterGroups, F35AParameterOf16BitIsRefusedWhereItIsGiven) {
     const absl::Status status = CallStatus(graph, {F32({1}, {1})});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(Message(status),
-              GroupsAt(__LINE__ - 4) + "optimizer0: parameter \"w\" is " + Name(dtype) +
+              At(__LINE__ - 4) + "optimizer0: parameter \"w\" is " + Name(dtype) +
                   "[2]; expected f32 or f64: keep parameters in f32, config.enable_amp computes "
                   "with 16-bit copies of them");
   }
@@ -323,7 +320,7 @@ TEST(SplitParameters, APatternThatMatchesNothingIsAMistake) {
   graph.split_parameters({"*.bias", "*norm*"});
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(graph.status()),
-            GroupsAt(__LINE__ - 3) +
+            At(__LINE__ - 3) +
                 "split_parameters: \"*norm*\" matches no parameter; known: "
                 "fc.weight, fc.bias");
 }

@@ -13,8 +13,6 @@ namespace {
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
 
-std::string SetupAt(int line) { return "setup_errors_test.cc:" + std::to_string(line) + ": "; }
-
 void ExpectError(const absl::Status& status, absl::StatusCode code, const std::string& message) {
   EXPECT_EQ(status.code(), code) << status;
   EXPECT_EQ(Message(status), message);
@@ -45,7 +43,7 @@ TEST(NameErrors, OfModules) {
     FnGraph graph;
     graph.add_module(name, fc);
     ExpectError(graph.status(), kInvalid,
-                SetupAt(__LINE__ - 2) + "add_module: \"" + name +
+                At(__LINE__ - 2) + "add_module: \"" + name +
                     "\" cannot name a module; expected a non-empty name without '.', '/' and '\"'");
   }
 }
@@ -55,16 +53,15 @@ TEST(NameErrors, OfParameters) {
     FnGraph graph;
     graph.add_parameter(name, Two());
     ExpectError(graph.status(), kInvalid,
-                SetupAt(__LINE__ - 2) + "add_parameter: \"" + name +
+                At(__LINE__ - 2) + "add_parameter: \"" + name +
                     "\" cannot name a parameter; expected a non-empty name without '/' and '\"'");
   }
   FnGraph graph;
   graph.add_parameter("a.b", Two());
   EXPECT_TRUE(graph.status().ok()) << graph.status();
   graph.add_parameter("w", Parameter());
-  ExpectError(
-      graph.status(), kInvalid,
-      SetupAt(__LINE__ - 2) + "add_parameter: \"w\" is undefined; expected one with a shape");
+  ExpectError(graph.status(), kInvalid,
+              At(__LINE__ - 2) + "add_parameter: \"w\" is undefined; expected one with a shape");
 }
 
 TEST(NameErrors, OfMembers) {
@@ -113,7 +110,7 @@ TEST(SetupErrors, ASecondDefaultScaler) {
   graph.set_grad_scaler(amp::GradScaler());
   ExpectError(
       graph.status(), absl::StatusCode::kAlreadyExists,
-      SetupAt(__LINE__ - 3) + "set_grad_scaler was called twice; add_scaler adds a further scaler");
+      At(__LINE__ - 3) + "set_grad_scaler was called twice; add_scaler adds a further scaler");
 }
 
 // What a call says of a graph with this build().
@@ -127,9 +124,9 @@ TEST(OperandErrors, F54NumbersOnly) {
       ": both operands are numbers; expected at least one value, for example constant() of one of "
       "them";
   absl::Status status = ErrorOfBuild([](const Values&) -> Values { return {maximum(1.0, 2.0)}; });
-  ExpectError(status, kInvalid, SetupAt(__LINE__ - 1) + "maximum" + rest);
+  ExpectError(status, kInvalid, At(__LINE__ - 1) + "maximum" + rest);
   status = ErrorOfBuild([](const Values& in) -> Values { return {where(in[0] > 1, 1.0, 0.0)}; });
-  ExpectError(status, kInvalid, SetupAt(__LINE__ - 1) + "where" + rest);
+  ExpectError(status, kInvalid, At(__LINE__ - 1) + "where" + rest);
 }
 
 TEST(OperandErrors, ANumberThatDoesNotFit) {
@@ -156,15 +153,14 @@ TEST(OperandErrors, ANumberThatDoesNotFit) {
 
 TEST(OperandErrors, NeverAssigned) {
   const absl::Status status = ErrorOfBuild([](const Values&) -> Values { return {relu(Value())}; });
-  ExpectError(status, kPrecondition,
-              SetupAt(__LINE__ - 1) + "an operand was never assigned a value");
+  ExpectError(status, kPrecondition, At(__LINE__ - 1) + "an operand was never assigned a value");
 }
 
 TEST(OperandErrors, UndefinedConstant) {
   const absl::Status status =
       ErrorOfBuild([](const Values&) -> Values { return {constant(Tensor())}; });
   ExpectError(status, kInvalid,
-              SetupAt(__LINE__ - 2) + "constant: an undefined tensor; expected one with a shape");
+              At(__LINE__ - 2) + "constant: an undefined tensor; expected one with a shape");
 }
 
 TEST(OperandErrors, ParametersOfNoModule) {
@@ -172,12 +168,12 @@ TEST(OperandErrors, ParametersOfNoModule) {
   const absl::Status other =
       ErrorOfBuild([&](const Values& in) -> Values { return {mul(in[0], loose)}; });
   ExpectError(other, kPrecondition,
-              SetupAt(__LINE__ - 2) +
+              At(__LINE__ - 2) +
                   "a parameter of type f32[2] belongs to no module of this graph; expected "
                   "add_module or add_parameter before the first call");
   const absl::Status undefined =
       ErrorOfBuild([&](const Values& in) -> Values { return {mul(in[0], none)}; });
-  ExpectError(undefined, kPrecondition, SetupAt(__LINE__ - 1) + "a parameter is undefined");
+  ExpectError(undefined, kPrecondition, At(__LINE__ - 1) + "a parameter is undefined");
 }
 
 TEST(OperandErrors, UpdateOfAnotherType) {
@@ -188,7 +184,7 @@ TEST(OperandErrors, UpdateOfAnotherType) {
   });
   graph.add_parameter("count", count);
   ExpectError(CallStatus(graph, {F32({2}, {1, 2})}), kInvalid,
-              SetupAt(__LINE__ - 5) + "update of \"count\": got f32[], expected f32[2]");
+              At(__LINE__ - 5) + "update of \"count\": got f32[], expected f32[2]");
 }
 
 TEST(HandleErrors, OfNoGraph) {

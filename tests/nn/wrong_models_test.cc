@@ -9,8 +9,6 @@ namespace {
 
 using ::testing::StartsWith;
 
-std::string WrongAt(int line) { return "wrong_models_test.cc:" + std::to_string(line) + ": "; }
-
 Tensor Images() { return Tensor::Zeros(DType::kF32, {4, 3, 8, 8}); }
 Tensor FourRows() { return Tensor::Zeros(DType::kF32, {4, 6}); }
 
@@ -31,8 +29,8 @@ TEST(WrongModels, ChannelsOfAConvolution) {
     return {m(in[0])};
   };
   const std::string error = ErrorOf(m, build, {Images()});
-  EXPECT_EQ(error, WrongAt(line) +
-                       "conv2d: w is [8,1,3,3] for x [4,3,8,8] in 1 groups; expected [8,3,kh,kw]");
+  EXPECT_EQ(error,
+            At(line) + "conv2d: w is [8,1,3,3] for x [4,3,8,8] in 1 groups; expected [8,3,kh,kw]");
 }
 
 TEST(WrongModels, ImagesIntoALinearLayer) {
@@ -45,7 +43,7 @@ TEST(WrongModels, ImagesIntoALinearLayer) {
   const std::string error = ErrorOf(m, build, {Images()});
   EXPECT_EQ(
       error,
-      WrongAt(line) +
+      At(line) +
           "linear: inner sizes differ: x f32[4,3,8,8], w f32[8,192]; expected w to be [out, 8]");
 }
 
@@ -57,7 +55,7 @@ TEST(WrongModels, ChannelsOfANorm) {
     return {m(in[0])};
   };
   const std::string error = ErrorOf(m, build, {Images()});
-  EXPECT_THAT(error, StartsWith(WrongAt(line) + "batch_norm: "));
+  EXPECT_THAT(error, StartsWith(At(line) + "batch_norm: "));
 }
 
 TEST(WrongModels, FloatLabels) {
@@ -68,7 +66,7 @@ TEST(WrongModels, FloatLabels) {
     return {cross_entropy(m(in[0]), in[0])};
   };
   const std::string error = ErrorOf(m, build, {FourRows()});
-  EXPECT_EQ(error, WrongAt(line) + "cross_entropy: input 1 (target) is f32[4,6]; expected i64 i32");
+  EXPECT_EQ(error, At(line) + "cross_entropy: input 1 (target) is f32[4,6]; expected i64 i32");
 }
 
 TEST(WrongModels, LabelsOfAnotherBatch) {
@@ -81,7 +79,7 @@ TEST(WrongModels, LabelsOfAnotherBatch) {
   const std::string error = ErrorOf(m, build, {FourRows(), Tensor::Zeros(DType::kI64, {5})});
   EXPECT_EQ(
       error,
-      WrongAt(line) +
+      At(line) +
           "cross_entropy: target is i64[5]; expected i64[4] (logits f32[4,2] without axis 1)");
 }
 
@@ -93,7 +91,7 @@ TEST(WrongModels, FloatIds) {
     return {m(in[0])};
   };
   const std::string error = ErrorOf(m, build, {FourRows()});
-  EXPECT_THAT(error, StartsWith(WrongAt(line) + "embedding: "));
+  EXPECT_THAT(error, StartsWith(At(line) + "embedding: "));
 }
 
 TEST(WrongModels, ValueOfAnotherGraph) {
@@ -109,7 +107,7 @@ TEST(WrongModels, ValueOfAnotherGraph) {
     return {concat({in[0], kept}, 0)};
   });
   const std::string error = Message(CallStatus(graph, {FourRows()}));
-  EXPECT_EQ(error, WrongAt(line) + "an operand belongs to another call of build()");
+  EXPECT_EQ(error, At(line) + "an operand belongs to another call of build()");
 }
 
 TEST(WrongModels, NoLoss) {
@@ -120,7 +118,7 @@ TEST(WrongModels, NoLoss) {
   const int line = __LINE__ - 1;
   const absl::Status status = CallStatus(graph, {FourRows()});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Message(status), WrongAt(line) +
+  EXPECT_EQ(Message(status), At(line) +
                                  "optimizer0: build() called no backward(); expected "
                                  "loss.backward(), or eval() to run without training");
   graph.eval();
@@ -139,7 +137,7 @@ TEST(WrongModels, ParameterUsedByTwoOptimizers) {
   graph.add_optimizer(optim::Adam({fc.weight.storage()}, {.lr = 0.1}));
   const int line = __LINE__ - 1;
   EXPECT_EQ(Message(CallStatus(graph, {FourRows()})),
-            WrongAt(line) +
+            At(line) +
                 "optimizer1: parameter \"fc.weight\" is already changed by optimizer0; expected "
                 "one optimizer a parameter");
 }
@@ -167,7 +165,7 @@ TEST(WrongModels, ParameterOfAnotherModel) {
   graph.add_optimizer(optim::SGD({other.weight.storage()}, {.lr = 0.1}));
   const int line = __LINE__ - 1;
   EXPECT_EQ(Message(CallStatus(graph, {FourRows()})),
-            WrongAt(line) +
+            At(line) +
                 "optimizer0: a parameter belongs to no module of this graph; expected add_module "
                 "before add_optimizer");
 }

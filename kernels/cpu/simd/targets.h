@@ -1,12 +1,17 @@
 // Which instruction sets the SIMD sources (simd/*.cc, ops/simd_*.cc) are compiled for: a scalar
 // baseline, AVX2, AVX3 (AVX-512 F, BW, VL, DQ). Include first in such a source, before any Highway
-// header.
+// header. HALFTONE_SIMD_NO_AVX3: without the last, whose code is that of AVX2 in wider vectors; for builds whose
+// checks make each set dear.
 #pragma once
 
 #ifdef HWY_DISABLED_TARGETS
 #error "include simd/targets.h before Highway"
 #endif
+#ifdef HALFTONE_SIMD_NO_AVX3
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_AVX3)
+#else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#endif
 
 #include "halftone/core/cpu_features.h"
 
