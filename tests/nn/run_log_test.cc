@@ -55,9 +55,9 @@ std::vector<LoggedEvent> EventsIn(const std::string& path) {
 }
 
 // loss = w x, so its gradient in w is x; halved rates; a scaler that starts at 8.
-class Product : public FnGraph {
+class LoggedProduct : public FnGraph {
  public:
-  Product() : FnGraph([](const Values&) { return Values(); }) {
+  LoggedProduct() : FnGraph([](const Values&) { return Values(); }) {
     EXPECT_TRUE(w.set_value(Tensor::Of(DType::kF32, {1}, {2})).ok());
     add_parameter("w", w);
     optimizer =
@@ -79,7 +79,7 @@ const Tensor kInfinite = Tensor::Of(DType::kF32, {1}, {INFINITY});
 
 TEST(RunLog, LogsWhatTheStepUsedAndWhatCameOfIt) {
   const TempDir dir;
-  Product graph;
+  LoggedProduct graph;
   RunLog log(graph, dir.path());
   const std::string path = log.path();
   for (const Tensor& x : {kThree, kInfinite, kThree}) {
@@ -140,7 +140,7 @@ TEST(RunLog, NamesGroupsAndLeavesOutWhatIsNotKnown) {
 
 TEST(RunLog, LogsEverySoManySteps) {
   const TempDir dir;
-  Product graph;
+  LoggedProduct graph;
   RunLog log(graph, dir.path(), {.every = 3});
   const std::string path = log.path();
   for (int i = 0; i < 7; ++i) {
@@ -162,7 +162,7 @@ TEST(RunLog, ContinuesBehindACheckpoint) {
   const TempDir dir;
   StateDict state;
   {
-    Product graph;
+    LoggedProduct graph;
     RunLog log(graph, dir.path());
     for (int i = 0; i < 5; ++i) {
       Call(graph, {kThree});
@@ -170,7 +170,7 @@ TEST(RunLog, ContinuesBehindACheckpoint) {
       if (i == 2) state = *graph.state_dict();
     }
   }
-  Product graph;
+  LoggedProduct graph;
   ASSERT_TRUE(graph.load_state_dict(state).ok());
   RunLog log(graph, dir.path());
   Call(graph, {kThree});
@@ -190,7 +190,7 @@ TEST(RunLog, ContinuesBehindACheckpoint) {
 TEST(RunLog, AllocatesNothing) {
   if (!testing::AllocationHookInstalled()) GTEST_SKIP() << "this build does not count allocations";
   const TempDir dir;
-  Product graph;
+  LoggedProduct graph;
   RunLog log(graph, dir.path());
   std::vector<Tensor> out = {Tensor::Zeros(DType::kF32, {})};
   const auto step = [&] {
@@ -204,7 +204,7 @@ TEST(RunLog, AllocatesNothing) {
 }
 
 TEST(RunLog, WritesNothingUnasked) {
-  Product graph;
+  LoggedProduct graph;
   RunLog log(graph, "");
   RunLog none;
   for (RunLog* silent : {&log, &none}) {
@@ -221,7 +221,7 @@ TEST(RunLog, WritesNothingUnasked) {
 TEST(RunLog, TellsOnceWhatGoesWrongAndLetsTheTrainingGoOn) {
   const TempDir dir;
   const std::string file = dir.Write("file", "");
-  Product graph;
+  LoggedProduct graph;
   ::testing::internal::CaptureStderr();
   RunLog log(graph, file);
   for (int i = 0; i < 2; ++i) {
@@ -241,7 +241,7 @@ TEST(RunLog, TellsOnceWhatGoesWrongAndLetsTheTrainingGoOn) {
 
 TEST(RunLog, LeavesOutWhatIsNoNumber) {
   const TempDir dir;
-  Product graph;
+  LoggedProduct graph;
   RunLog log(graph, dir.path());
   const std::string path = log.path();
   Call(graph, {kThree});
