@@ -277,7 +277,7 @@ constexpr char kDenseNote[] =
     "scalers";
 
 // A tied weight, used densely too: its gradient is dense, as in PyTorch.
-Values Tied(Tables& tables, const Values& in) {
+Values TiedTables(Tables& tables, const Values& in) {
   const Value rows = tables.table(in[0]);
   const Value loss = sum(matmul(rows, transpose(tables.table.weight, 0, 1)) * in[1]);
   loss.backward();
@@ -287,14 +287,14 @@ Values Tied(Tables& tables, const Values& in) {
 TEST(SparseEmbedding, TiedWeightsAreDense) {
   Tables sparse, dense(EmbeddingOptions{});
   for (Tables* tables : {&sparse, &dense}) {
-    tables->fn = [tables](const Values& in) { return Tied(*tables, in); };
+    tables->fn = [tables](const Values& in) { return TiedTables(*tables, in); };
     tables->add_optimizer(optim::Adam(tables->parameters(), {.lr = 0.1}));
     Call(*tables, {I64({2}, {1, 2}), F32({2, 4}, {1, -2, 3, 4, 5, 6, -7, 8})});
   }
   EXPECT_EQ(sparse.Weights(), dense.Weights());
   EXPECT_THAT(sparse.notes(), Contains(HasSubstr(kDenseNote)));
   Tables lazy;
-  lazy.fn = [&lazy](const Values& in) { return Tied(lazy, in); };
+  lazy.fn = [&lazy](const Values& in) { return TiedTables(lazy, in); };
   lazy.add_optimizer(optim::SparseAdam(lazy.parameters()));
   EXPECT_THAT(
       Message(CallStatus(lazy, {I64({1}, {1}), F32({1, 4}, {1, 1, 1, 1})})),
