@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Optional
@@ -34,12 +35,16 @@ def build_wheel(
     module = package / f"_halftone{suffix}"
     if not module.exists():
         raise SystemExit(f"{package} is not for this Python: it has no {module.name}")
-    files = {f"halftone/{path.name}": path.read_bytes() for path in package.iterdir() if path.is_file()}
-    libraries = _libraries_of(module)
-    cuda = build / "libhalftone_cuda.so"
-    if cuda.exists():  # NVIDIA's own libraries stay out: they are larger than all else by far
-        libraries[cuda.name] = cuda
-    files |= {f"halftone/libs/{name}": path.read_bytes() for name, path in libraries.items()}
+    sources = [path for path in package.iterdir() if path.suffix in (".py", ".pyi", ".typed")]
+    files = {f"halftone/{path.name}": path.read_bytes() for path in [module, *sorted(sources)]}
+    for name, path in sorted(_libraries_of(module).items()):
+        files[f"halftone/libs/{name}"] = path.read_bytes()
+    with tempfile.TemporaryDirectory() as prefix:
+        # What opens CUDA devices, where it is built. NVIDIA's own libraries stay out: they are
+        # larger than all else by far.
+        _run("cmake", "--install", build, "--component", "cuda", "--prefix", prefix)
+        for path in Path(prefix).rglob("*.so"):
+            files[f"halftone/libs/{path.name}"] = path.read_bytes()
     return _write_wheel(Path(wheel_directory), files)
 
 

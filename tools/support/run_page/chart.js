@@ -86,7 +86,8 @@ class Chart {
   drawSkips(height) {
     const top = this.name === 'scale' ? TOP : height - BOTTOM - 7;
     const marks = this.run.skips.map(([, step]) => `M${this.x.at(step)},${height - BOTTOM}V${top}`);
-    if (marks.length) svg('path', {class: 'skips', d: marks.join('')}, this.svg);
+    const className = marks.length > 200 ? 'skips many' : 'skips';
+    if (marks.length) svg('path', {class: className, d: marks.join('')}, this.svg);
   }
 
   // A line through the values, with gaps where they are no numbers, or none that a logarithm has; a
