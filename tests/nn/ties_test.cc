@@ -10,9 +10,9 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // y = b(a(x)) without bias, Adam; when the weights are tied is up to the test.
-class Pair : public FnGraph {
+class TiedPair : public FnGraph {
  public:
-  explicit Pair(bool tie_first = false, bool b_first = false)
+  explicit TiedPair(bool tie_first = false, bool b_first = false)
       : FnGraph([this](const Values& in) -> Values {
           const Value loss = sum(b(a(in[0])) * in[0]);
           loss.backward();
@@ -49,7 +49,7 @@ void TrainSteps(Graph& graph, int count) {
 }
 
 TEST(Ties, BeforeAndAfterAddOptimizerAreTheSame) {
-  Pair first(/*tie_first=*/true);
+  TiedPair first(/*tie_first=*/true);
   first.AddOptimizer();
   TrainSteps(first, 3);
   EXPECT_THAT(Keys(*first.state_dict()),
@@ -58,21 +58,21 @@ TEST(Ties, BeforeAndAfterAddOptimizerAreTheSame) {
                           "optimizer0.lr", "run_count"));
   EXPECT_TRUE(BitEqual(first.a.weight.value(), first.b.weight.value()));
 
-  Pair after_modules;
+  TiedPair after_modules;
   after_modules.b.weight = after_modules.a.weight;
   EXPECT_EQ(after_modules.parameters().size(), 1u);
   after_modules.AddOptimizer();
   TrainSteps(after_modules, 3);
   ExpectSameState(after_modules, first);
 
-  Pair after_optimizer;
+  TiedPair after_optimizer;
   after_optimizer.AddOptimizer();
   after_optimizer.b.weight = after_optimizer.a.weight;
   TrainSteps(after_optimizer, 3);
   ExpectSameState(after_optimizer, first);
 
   // The other way round: b's tensor under a's name.
-  Pair reversed;
+  TiedPair reversed;
   reversed.AddOptimizer();
   reversed.a.weight = reversed.b.weight;
   TrainSteps(reversed, 3);
@@ -83,7 +83,7 @@ TEST(Ties, BeforeAndAfterAddOptimizerAreTheSame) {
 TEST(Ties, AfterACallTheSlotsOfTheTensorThatStaysGoOn) {
   for (const bool keep_a : {true, false}) {
     SCOPED_TRACE(keep_a);
-    Pair model;
+    TiedPair model;
     model.AddOptimizer();
     TrainSteps(model, 2);
     const StateDict before = *model.state_dict();
@@ -102,7 +102,7 @@ TEST(Ties, AfterACallTheSlotsOfTheTensorThatStaysGoOn) {
           << slot;
     }
     // From here as a model that was tied from the start and loads this state.
-    Pair loaded(/*tie_first=*/true);
+    TiedPair loaded(/*tie_first=*/true);
     loaded.AddOptimizer();
     ASSERT_TRUE(loaded.load_state_dict(after).ok());
     TrainSteps(model, 2);
@@ -112,7 +112,7 @@ TEST(Ties, AfterACallTheSlotsOfTheTensorThatStaysGoOn) {
 }
 
 TEST(Ties, AreTracedAnewOnceAndAssigningTheSameChangesNothing) {
-  Pair model;
+  TiedPair model;
   model.AddOptimizer();
   TrainSteps(model, 2);
   EXPECT_EQ(model.builds, 1);
@@ -126,7 +126,7 @@ TEST(Ties, AreTracedAnewOnceAndAssigningTheSameChangesNothing) {
 }
 
 TEST(Ties, InsideBuildHold) {
-  Pair model;
+  TiedPair model;
   model.AddOptimizer();
   const auto build = model.fn;
   model.fn = [&](const Values& in) -> Values {
@@ -134,7 +134,7 @@ TEST(Ties, InsideBuildHold) {
     return build(in);
   };
   TrainSteps(model, 3);
-  Pair first(/*tie_first=*/true);
+  TiedPair first(/*tie_first=*/true);
   first.AddOptimizer();
   TrainSteps(first, 3);
   ExpectSameState(model, first);
@@ -143,7 +143,7 @@ TEST(Ties, InsideBuildHold) {
 TEST(Ties, AcrossTwoOptimizersAreAnErrorThatNamesBothUntilUndone) {
   for (const bool compiled : {false, true}) {
     SCOPED_TRACE(compiled);
-    Pair model;
+    TiedPair model;
     model.add_optimizer(optim::SGD({model.a.weight}, {.lr = 1}));
     model.add_optimizer(optim::SGD({model.b.weight}, {.lr = 1, .momentum = 0.5}));
     if (compiled) TrainSteps(model, 1);
@@ -174,7 +174,7 @@ TEST(Ties, AcrossTwoOptimizersAreAnErrorThatNamesBothUntilUndone) {
 
 // The issue of an untied weight: a new tensor under a known name.
 TEST(Ties, F55ANewParameterIsTakenAtAnyTime) {
-  Pair model(/*tie_first=*/true);
+  TiedPair model(/*tie_first=*/true);
   model.AddOptimizer();
   TrainSteps(model, 2);
   const Tensor a = model.a.weight.value();
@@ -295,7 +295,7 @@ TEST(Ties, TwoGraphsThatShareTheModulesSeeThem) {
 
 // Both names are saved, one tensor; either name is enough, different values are an error.
 TEST(TiedState, EitherNameIsEnough) {
-  Pair saved(true);
+  TiedPair saved(true);
   saved.AddOptimizer();
   TrainSteps(saved, 2);
   const StateDict state = *saved.state_dict();
@@ -303,7 +303,7 @@ TEST(TiedState, EitherNameIsEnough) {
   for (const char* left_out : {"a.weight", "b.weight", ""}) {
     StateDict part = state;
     part.erase(left_out);
-    Pair model(true);
+    TiedPair model(true);
     model.AddOptimizer();
     const auto report = model.load_state_dict(part);
     ASSERT_TRUE(report.ok()) << report.status();
@@ -314,7 +314,7 @@ TEST(TiedState, EitherNameIsEnough) {
 }
 
 TEST(TiedState, DifferentValuesAreAnErrorThatNamesBoth) {
-  Pair model(true);
+  TiedPair model(true);
   model.AddOptimizer();
   StateDict state = *model.state_dict();
   const Tensor before = model.a.weight.value();
@@ -331,13 +331,13 @@ TEST(TiedState, DifferentValuesAreAnErrorThatNamesBoth) {
 }
 
 TEST(TiedState, SlotsAreFoundUnderAnyOfTheNames) {
-  Pair saved(true, /*b_first=*/true);  // its slots are b's
+  TiedPair saved(true, /*b_first=*/true);  // its slots are b's
   saved.AddOptimizer();
   TrainSteps(saved, 2);
   StateDict state = *saved.state_dict();
   ASSERT_EQ(state.count("optimizer0.b.weight.exp_avg"), 1u);
   for (const bool compiled : {false, true}) {
-    Pair model(true);
+    TiedPair model(true);
     model.AddOptimizer();
     if (compiled) TrainSteps(model, 1);
     const auto report = model.load_state_dict(state);
@@ -348,7 +348,7 @@ TEST(TiedState, SlotsAreFoundUnderAnyOfTheNames) {
     EXPECT_TRUE(BitEqual(model.state_dict()->at("optimizer0.a.weight.exp_avg"),
                          state.at("optimizer0.b.weight.exp_avg")));
   }
-  Pair model(true);
+  TiedPair model(true);
   model.AddOptimizer();
   state["optimizer0.a.weight.exp_avg"] = F32({2, 2}, {9, 9, 9, 9});
   EXPECT_EQ(Message(model.load_state_dict(state).status()),
@@ -358,7 +358,7 @@ TEST(TiedState, SlotsAreFoundUnderAnyOfTheNames) {
 }
 
 TEST(TiedState, GoesIntoAnUntiedModelAndNotBackOnceItDiffers) {
-  Pair tied(true), untied;
+  TiedPair tied(true), untied;
   tied.AddOptimizer();
   untied.AddOptimizer();
   ASSERT_TRUE(untied.load_state_dict(*tied.state_dict()).ok());
@@ -369,11 +369,11 @@ TEST(TiedState, GoesIntoAnUntiedModelAndNotBackOnceItDiffers) {
 }
 
 TEST(TiedState, TieAfterALoadBeforeTheFirstCallKeepsTheSlotsThatWait) {
-  Pair saved;
+  TiedPair saved;
   saved.AddOptimizer();
   TrainSteps(saved, 2);
   const StateDict state = *saved.state_dict();
-  Pair model;
+  TiedPair model;
   model.AddOptimizer();
   ASSERT_TRUE(model.load_state_dict(state).ok());
   model.a.weight = model.b.weight;
