@@ -4,6 +4,8 @@ option(HALFTONE_UNITY "Compile sources in batches" ON)
 option(HALFTONE_PCH "Precompiled header for tests" ON)
 option(HALFTONE_OPENMP "Threads through OpenMP (shared with oneDNN)" ON)
 option(HALFTONE_BUILD_TESTS "Build tests/" ON)
+set(HALFTONE_TEST_SHARDS "" CACHE STRING
+    "Processes in which ctest runs each test program; empty: a process for each test, which costs 0.1 s under sanitizers")
 option(HALFTONE_FUZZ "Build tests/fuzz on libFuzzer; clang only" OFF)
 set(HALFTONE_CUDA AUTO CACHE STRING "AUTO, ON, OFF or EMULATED")
 set_property(CACHE HALFTONE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
