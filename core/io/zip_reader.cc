@@ -163,7 +163,7 @@ absl::Status CheckApart(std::vector<ZipReader::Member>& members, uint64_t direct
 }  // namespace
 
 absl::StatusOr<ZipReader> ZipReader::Open(uint64_t size, ReadAt read) {
-  ZipReader reader(size, std::move(read));
+  ZipReader reader(std::move(read));
   HT_ASSIGN_OR_RETURN(const Directory found, FindDirectory(size, reader.read_));
   std::string bytes(found.bytes, '\0');
   HT_RETURN_IF_ERROR(reader.read_(found.offset, bytes.data(), bytes.size()));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "halftone/core/status.h"
@@ -57,9 +58,8 @@ class ZipReader {
   absl::StatusOr<Contents> ReadMember(const Member& member) const;
 
  private:
-  ZipReader(uint64_t size, ReadAt read) : size_(size), read_(std::move(read)) {}
+  explicit ZipReader(ReadAt read) : read_(std::move(read)) {}
 
-  uint64_t size_;
   ReadAt read_;
   uint64_t directory_ = 0;  // where it begins; members lie before it
   std::vector<Member> members_;

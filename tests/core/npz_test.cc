@@ -31,7 +31,7 @@ Npz ReadOrDie(const std::string& path) {
   return contents.ok() ? *std::move(contents) : Npz();
 }
 
-void ExpectEqual(const Npz& got, const Npz& expected) {
+void ExpectSameArrays(const Npz& got, const Npz& expected) {
   EXPECT_EQ(got.size(), expected.size());
   for (const auto& [name, tensor] : expected) {
     const auto found = got.find(name);
@@ -50,15 +50,15 @@ Npz Saved() {
 }
 
 TEST(Npz, ReadsWhatNumpyWrites) {
-  ExpectEqual(ReadOrDie(Corpus("savez.npz")), Saved());
-  ExpectEqual(ReadOrDie(Corpus("savez_compressed.npz")),
-              {{"zeros", Tensor::Zeros(DType::kU8, {3000})},
-               {"u", Tensor::Of(DType::kU8, {3}, {1, 2, 255})}});
-  ExpectEqual(ReadOrDie(Corpus("streamed.npz")),
-              {{"streamed", Tensor::Of(DType::kI32, {2}, {3, 4})}});
-  ExpectEqual(ReadOrDie(Corpus("zip64.npz")),
-              {{"a", Tensor::Of(DType::kI32, {1}, {5})}, {"b", Tensor::Of(DType::kI32, {1}, {6})}});
-  ExpectEqual(ReadOrDie(Corpus("empty.npz")), {});
+  ExpectSameArrays(ReadOrDie(Corpus("savez.npz")), Saved());
+  ExpectSameArrays(ReadOrDie(Corpus("savez_compressed.npz")),
+                   {{"zeros", Tensor::Zeros(DType::kU8, {3000})},
+                    {"u", Tensor::Of(DType::kU8, {3}, {1, 2, 255})}});
+  ExpectSameArrays(ReadOrDie(Corpus("streamed.npz")),
+                   {{"streamed", Tensor::Of(DType::kI32, {2}, {3, 4})}});
+  ExpectSameArrays(ReadOrDie(Corpus("zip64.npz")), {{"a", Tensor::Of(DType::kI32, {1}, {5})},
+                                                    {"b", Tensor::Of(DType::kI32, {1}, {6})}});
+  ExpectSameArrays(ReadOrDie(Corpus("empty.npz")), {});
 }
 
 TEST(Npz, ReadsWhatItWrote) {
@@ -68,7 +68,7 @@ TEST(Npz, ReadsWhatItWrote) {
   contents["with/slash \xc3\xa9"] = Tensor::Of(DType::kU8, {1}, {9});
   const std::string path = dir.Path("a.npz");
   ASSERT_TRUE(WriteNpz(path, contents).ok());
-  ExpectEqual(ReadOrDie(path), contents);
+  ExpectSameArrays(ReadOrDie(path), contents);
   const std::string bytes = Bytes(path);
   ASSERT_TRUE(WriteNpz(path, contents).ok());
   EXPECT_EQ(Bytes(path), bytes);
