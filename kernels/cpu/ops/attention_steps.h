@@ -4,25 +4,9 @@
 #include <cstdint>
 
 #include "halftone/kernels/cpu/simd/attention_fns.h"
+#include "halftone/kernels/cpu/support/workspace_plan.h"
 
 namespace halftone::kernels {
-
-// Where a thread's arrays of f32 lie in its part of the workspace.
-class WorkspacePlan {
- public:
-  int64_t size() const { return size_; }
-
- protected:
-  // Each starts at 64 bytes.
-  int64_t Take(int64_t floats) {
-    const int64_t at = size_;
-    size_ += (floats + 15) / 16 * 16;
-    return at;
-  }
-
- private:
-  int64_t size_ = 0;
-};
 
 struct AttentionPlan : WorkspacePlan {
   explicit AttentionPlan(const AttentionRun& r)

@@ -10,25 +10,12 @@ namespace {
 // Rank 8 leaves 6 batch axes.
 static_assert(cuda::kMaxMatmulBatchAxes == kMaxRank - 2);
 
-cuda::MatmulDType Of(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return cuda::MatmulDType::kF16;
-    case DType::kBF16:
-      return cuda::MatmulDType::kBF16;
-    case DType::kF64:
-      return cuda::MatmulDType::kF64;
-    default:
-      return cuda::MatmulDType::kF32;
-  }
-}
-
 class MatmulKernel : public CudaKernel {
  public:
   explicit MatmulKernel(const ir::Node& node) {
     const cuda::MatmulGeometry g = cuda::GeometryOf(node);
-    operands_ = Of(g.operand_dtype);
-    output_ = Of(g.output_dtype);
+    operands_ = cuda::MatmulDTypeOf(g.operand_dtype);
+    output_ = cuda::MatmulDTypeOf(g.output_dtype);
     params_.m = g.m;
     params_.n = g.n;
     params_.k = g.k;

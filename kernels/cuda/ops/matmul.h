@@ -5,9 +5,18 @@
 
 #include <cstdint>
 
+#include "halftone/core/dtype.h"
+
 namespace halftone::cuda {
 
 enum class MatmulDType : uint8_t { kF32, kF16, kBF16, kF64 };
+// Of a float dtype.
+inline MatmulDType MatmulDTypeOf(DType dtype) {
+  return dtype == DType::kF16    ? MatmulDType::kF16
+         : dtype == DType::kBF16 ? MatmulDType::kBF16
+         : dtype == DType::kF64  ? MatmulDType::kF64
+                                 : MatmulDType::kF32;
+}
 
 struct MatmulBatchAxis {
   int64_t extent, a_stride, b_stride;  // strides in elements
