@@ -26,6 +26,7 @@
 #include "halftone/graph/nn/module_scope.h"
 #include "halftone/graph/nn/norm.h"
 #include "halftone/graph/nn/pooling.h"
+#include "halftone/graph/nn/recurrent.h"
 #include "halftone/graph/nn/resize.h"
 #include "halftone/graph/nn/run_log.h"
 #include "halftone/graph/nn/sequential.h"

@@ -7,6 +7,7 @@
 #include "halftone/python_stub/declared.h"
 #include "halftone/python_stub/errors.h"
 #include "halftone/python_stub/from_python.h"
+#include "halftone/python_stub/tracing.h"
 
 namespace halftone::python {
 namespace {
@@ -34,6 +35,24 @@ void BindSubmodule(py::class_<M, nn::Module>& layer, const Submodule<M, Part>& s
       py::return_value_policy::reference_internal);
 }
 
+// PyTorch's form of a layer with a state: output, state = layer(x) or layer(x, state), where several
+// tensors of a state are a tuple.
+py::object ForwardWithState(nn::Module& module, const nn::Value& x, const py::object& state) {
+  RequireTrace();
+  nn::Values in{x};
+  if (py::isinstance<py::tuple>(state) || py::isinstance<py::list>(state)) {
+    for (const py::handle each : state) in.push_back(py::cast<nn::Value>(each));
+  } else if (!state.is_none()) {
+    in.push_back(py::cast<nn::Value>(state));
+  }
+  const nn::Values out = module.forward(in);
+  RaiseTraceError();
+  py::list after;
+  for (size_t i = 1; i < out.size(); ++i) after.append(py::cast(out.vector()[i]));
+  return py::make_tuple(out.vector()[0],
+                        after.size() == 1 ? py::object(after[0]) : py::object(py::tuple(after)));
+}
+
 template <typename M>
 void BindActivation(py::module_& m, const char* name, const char* op) {
   py::class_<M, nn::Module>(m, name, py::is_final(), ir::OpRegistry::Global().Find(op)->doc.c_str())
@@ -55,6 +74,9 @@ void BindModule(py::module_& m, Type<M> type, const Declared& declared) {
       [&layer](const auto& constructor, const auto&... argument) {
         layer.def(py::init(constructor), argument...);
       });
+  if constexpr (HasState<M>) {
+    layer.def("forward", &ForwardWithState, py::arg("x"), py::arg("state") = py::none());
+  }
   for (const Attribute<M>& attribute : AttributesOf(type)) BindAttribute(layer, attribute);
   std::apply([&layer](const auto&... part) { (BindSubmodule(layer, part), ...); },
              SubmodulesOf(type));

@@ -16,7 +16,9 @@
 namespace halftone::python {
 
 template <typename T>
-struct Type {};
+struct Type {
+  using type = T;
+};
 
 // A parameter of a function or of a constructor.
 template <typename T>
@@ -57,6 +59,12 @@ struct Submodule {
 };
 
 struct NoOptions {};
+
+// A module that is called with a state beside x, and gives one.
+template <typename M>
+inline constexpr bool HasState = requires {
+  M::kHasState;
+};
 
 // A function or a module: what it is called with besides options, and its option struct.
 template <typename Options, typename... Parameter>

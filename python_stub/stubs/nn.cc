@@ -86,8 +86,8 @@ Parameters ParametersOf(const Declared& declared, Parameters parameters = {}) {
 }
 
 void PrintClass(const char* name, const std::string& doc, const Parameters& attributes,
-                const Parameters& parameters) {
-  std::cout << "\n" << ClassStub(name, "_Layer", doc, attributes, parameters);
+                const Parameters& parameters, const char* base = "_Layer") {
+  std::cout << "\n" << ClassStub(name, base, doc, attributes, parameters);
 }
 
 void PrintFunction(const char* name, const Parameters& parameters, const char* result,
@@ -124,8 +124,9 @@ void Print() {
       attributes.push_back(Concat("def ", part.name, "(self) -> ", part.type, ": ..."));
     };
     std::apply([&add](const auto&... part) { (add(part), ...); }, SubmodulesOf(type));
+    const bool has_state = HasState<typename decltype(type)::type>;
     PrintClass(declared.name, DocOf(declared.doc, declared.options), attributes,
-               ParametersOf(declared, {"self"}));
+               ParametersOf(declared, {"self"}), has_state ? "_Recurrent" : "_Layer");
   });
   PrintElementwise();
   ForEachFunction([](auto result, const auto& /*call*/, const auto& declared) {
