@@ -143,6 +143,11 @@ class Graph {
   absl::StatusOr<LoadReport> load_checkpoint(
       const std::string& path, const LoadOptions& options,
       std::map<std::string, std::string>* metadata = nullptr);
+  // What build() computes of inputs of these dtypes and shapes in evaluation, with the values that
+  // parameters and buffers have, as an ONNX model (see graph/onnx/onnx.h). Compiles for evaluation;
+  // the mode stays. Mixed precision is no part of a model: it is f32 where parameters are.
+  // Errors: of compile() and onnx::WriteOnnx; the file is then as before.
+  absl::Status export_onnx(const std::string& path, absl::Span<const Tensor> in);
   // Gives parameters and buffers that have no value yet their initial one, by config.seed.
   absl::Status initialize();
 

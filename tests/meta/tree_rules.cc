@@ -61,9 +61,13 @@ const std::vector<Layer>& Layers() {
         "kernels/cuda/runtime", "kernels/cuda/cublaslt", "kernels/cuda/cudnn"}},
       {"graph/runtime",
        {"core", "proto", "graph/ir", "graph/ops/support", "optim", "passes/", "kernels/"}},
+      {"graph/onnx",
+       {"core", "proto", "graph/ir", "graph/ops/support", "passes/rewrite", "kernels",
+        "graph/onnx/rules"}},
+      {"graph/onnx/rules", {"core", "graph/ir", "graph/ops/support", "graph/onnx"}},
       {"graph/nn",
        {"core", "proto", "graph/ir", "graph/ops/support", "optim", "passes/", "kernels",
-        "graph/runtime"}},
+        "graph/runtime", "graph/onnx"}},
   };
   return *layers;
 }

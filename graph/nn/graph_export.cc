@@ -1,0 +1,22 @@
+// A graph as a model of another framework.
+#include <utility>
+
+#include "halftone/graph/nn/compiled_step.h"
+#include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/onnx/onnx.h"
+
+namespace halftone::nn {
+
+absl::Status Graph::export_onnx(const std::string& path, absl::Span<const Tensor> in) {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  const auto describe = [this](const Values& values) { return build(values); };
+  const bool training = std::exchange(impl_->training, false);
+  const auto step = impl_->Prepare(config, describe, in);
+  impl_->training = training;
+  HT_RETURN_IF_ERROR(step.status());
+  HT_ASSIGN_OR_RETURN(const StateDict state, impl_->state.Save(config.seed));
+  return onnx::WriteOnnx(path, *(*step)->traced, state);
+}
+
+}  // namespace halftone::nn
