@@ -4,7 +4,10 @@
 //
 // Exit status: 0, 1 the file cannot be read or lowered, 2 wrong options. With --diff as diff has
 // it: 0 no differences, 1 differences, 2 anything that went wrong.
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -14,6 +17,7 @@
 #include "halftone/cli/exit_status.h"
 #include "halftone/core/printable.h"
 #include "halftone/graph/ir/text.h"
+#include "halftone/graph/onnx/onnx.h"
 #include "halftone/kernels/fixed_targets.h"
 #include "halftone/tools/support/amp_table.h"
 #include "halftone/tools/support/cost_report.h"
@@ -25,8 +29,13 @@
 #include "halftone/tools/support/memory_report.h"
 #include "halftone/tools/support/run_history.h"
 #include "halftone/tools/support/run_page.h"
+#include "halftone/tools/support/variables.h"
 
-ABSL_FLAG(std::string, format, "text", "text, dot, json or html; tables: text or json");
+ABSL_FLAG(std::string, format, "text", "text, dot, json, html or onnx; tables: text or json");
+ABSL_FLAG(
+    std::string, variables, "",
+    "of --format=onnx: file of state (checkpoint, .npz, .safetensors) with the values of variables; empty: those of the folder or "
+    "of the model");
 ABSL_FLAG(
     std::string, after, "",
     "show the graph after this pass: the pipeline runs up to there, for --target; of a folder, "
@@ -48,7 +57,7 @@ namespace halftone {
 namespace {
 
 constexpr char kUsage[] =
-    "halftone_dump FILE [--format text|dot|json|html] [--after PASS] [--amp | --memory | --cost] "
+    "halftone_dump FILE [--format text|dot|json|html|onnx] [--after PASS] [--amp | --memory | --cost] "
     "or halftone_dump --diff A B, or halftone_dump --run DIR";
 
 int Fail(int code, const std::string& message) {
@@ -65,8 +74,8 @@ int Show(const std::string& text, int code = 0) {
 // What is wrong with the options; "" if nothing is.
 std::string CheckOptions(const std::vector<char*>& arguments) {
   const std::string format = absl::GetFlag(FLAGS_format);
-  if (!std::set<std::string>{"text", "dot", "json", "html"}.contains(format)) {
-    return "--format=" + format + ": expected text, dot, json or html";
+  if (!std::set<std::string>{"text", "dot", "json", "html", "onnx"}.contains(format)) {
+    return "--format=" + format + ": expected text, dot, json, html or onnx";
   }
   std::vector<std::string> tables;
   if (absl::GetFlag(FLAGS_amp)) tables.emplace_back("--amp");
@@ -93,11 +102,14 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
     const absl::Status known = tools::CheckAfter(arguments[i], absl::GetFlag(FLAGS_after));
     if (!known.ok()) return "--after: " + Message(known);
   }
+  if (format == "onnx" && isatty(STDOUT_FILENO) != 0) {
+    return "--format=onnx: a model is no text; expected standard output in a file, > model.onnx";
+  }
   const auto target = kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));
   return target.ok() ? "" : "--target: " + Message(target.status());
 }
 
-absl::StatusOr<std::unique_ptr<ir::Graph>> Load(const std::string& path, const ir::Target& target) {
+absl::StatusOr<onnx::ImportedModel> Load(const std::string& path, const ir::Target& target) {
   return tools::LoadGraph(path, absl::GetFlag(FLAGS_after), target);
 }
 
@@ -106,7 +118,7 @@ int ShowDiff(const std::vector<char*>& arguments, const ir::Target& target, bool
   if (!a.ok()) return Fail(2, Message(a.status()));
   const auto b = Load(arguments[2], target);
   if (!b.ok()) return Fail(2, Message(b.status()));
-  const std::vector<tools::Difference> differences = tools::DiffGraphs(**a, **b);
+  const std::vector<tools::Difference> differences = tools::DiffGraphs(*a->graph, *b->graph);
   return Show(json ? tools::ToJson(differences) : tools::ToText(differences),
               differences.empty() ? 0 : 1);
 }
@@ -134,6 +146,34 @@ int ShowRun(const std::string& folder) {
   return Show(tools::ToHtml(*run, folder));
 }
 
+// The forward graph with its values: of a folder the graph as traced, before passes took it apart.
+absl::StatusOr<std::string> ToModel(const std::string& path, const ir::Target& target) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
+  std::string after = absl::GetFlag(FLAGS_after), checkpoint = absl::GetFlag(FLAGS_variables);
+  if (is_folder && after.empty()) after = "input";
+  HT_ASSIGN_OR_RETURN(onnx::ImportedModel model, tools::LoadGraph(path, after, target));
+  if (is_folder && checkpoint.empty()) {
+    HT_ASSIGN_OR_RETURN(const std::string folder, tools::FindDumpFolder(path));
+    if (std::filesystem::exists(folder + "/variables.ckpt", ignored)) {
+      checkpoint = folder + "/variables.ckpt";
+    }
+  }
+  if (!checkpoint.empty()) {
+    HT_ASSIGN_OR_RETURN(runtime::StateDict state, tools::ReadState(checkpoint));
+    state.merge(model.variables);
+    model.variables = std::move(state);
+  }
+  return onnx::ToOnnxBytes(*model.graph, model.variables);
+}
+
+int WriteModel(const std::string& path, const ir::Target& target) {
+  const auto bytes = ToModel(path, target);
+  if (!bytes.ok()) return Fail(1, Message(bytes.status()));
+  std::fwrite(bytes->data(), 1, bytes->size(), stdout);
+  return 0;
+}
+
 int Main(const std::vector<char*>& arguments) {
   const std::string wrong = CheckOptions(arguments);
   if (!wrong.empty()) return Fail(2, wrong);
@@ -143,9 +183,10 @@ int Main(const std::vector<char*>& arguments) {
   const ir::Target& target = **kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));
   if (absl::GetFlag(FLAGS_diff)) return ShowDiff(arguments, target, json);
 
+  if (format == "onnx") return WriteModel(arguments[1], target);
   const auto loaded = Load(arguments[1], target);
   if (!loaded.ok()) return Fail(1, Message(loaded.status()));
-  const ir::Graph& graph = **loaded;
+  const ir::Graph& graph = *loaded->graph;
   if (absl::GetFlag(FLAGS_amp)) return ShowAmp(arguments[1], graph, target, json);
   if (absl::GetFlag(FLAGS_memory)) {
     const tools::MemoryReport report = tools::MakeMemoryReport(graph);

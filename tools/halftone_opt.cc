@@ -1,4 +1,4 @@
-// Runs passes on a graph file (text or protobuf form) and prints the result as lossless text. Exit
+// Runs passes on a graph file (text or protobuf form) or an ONNX model and prints the result as lossless text. Exit
 // status: 0, 1 the file cannot be read or a pass fails, 2 wrong options.
 #include <cstdio>
 #include <memory>
@@ -10,10 +10,12 @@
 #include "halftone/graph/ir/op_catalogue.h"
 #include "halftone/graph/ir/proto.h"
 #include "halftone/graph/ir/text.h"
+#include "halftone/graph/onnx/rules.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/kernels/fixed_targets.h"
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/pipeline.h"
+#include "halftone/tools/support/graph_source.h"
 
 ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, each once")
     .OnUpdate([] { halftone::cli::NoteList("passes"); });
@@ -27,6 +29,7 @@ ABSL_FLAG(std::string, dump, "",
 ABSL_FLAG(bool, stats, false, "print time and statistics of each pass, on standard error");
 ABSL_FLAG(bool, list, false, "print the names of all passes, in the order of the pipeline");
 ABSL_FLAG(bool, operators, false, "print what every operator is: docs/operators.md");
+ABSL_FLAG(bool, onnx, false, "print which operators of ONNX are covered: docs/onnx.md");
 
 namespace halftone {
 namespace {
@@ -71,6 +74,10 @@ int Main(const std::vector<char*>& arguments) {
     std::fputs(ir::Catalogue(ir::OpRegistry::Global()).c_str(), stdout);
     return 0;
   }
+  if (absl::GetFlag(FLAGS_onnx)) {
+    std::fputs(onnx::CoverageText().c_str(), stdout);
+    return 0;
+  }
   if (arguments.size() != 2) {
     return Fail(2, "expected one FILE; halftone_opt FILE --passes=a,b or --pipeline");
   }
@@ -86,8 +93,10 @@ int Main(const std::vector<char*>& arguments) {
   const auto target = kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));
   if (!target.ok()) return Fail(2, "--target: " + Message(target.status()));
 
-  auto graph = ir::ReadGraphFile(arguments[1]);
-  if (!graph.ok()) return Fail(1, Message(graph.status()));
+  const auto model = tools::ReadGraphOrModel(arguments[1]);
+  if (!model.ok()) return Fail(cli::ExitStatus(model.status()), Message(model.status()));
+  for (const std::string& note : model->notes) cli::PrintMessage("note", note);
+  const std::unique_ptr<ir::Graph>* graph = &model->graph;
   runtime::PassReport report;
   absl::Status status = absl::GetFlag(FLAGS_pipeline)
                             ? runtime::Lower(**graph, **target, options, &report)

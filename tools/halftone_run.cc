@@ -1,4 +1,4 @@
-// Runs a graph file (text or protobuf form): one step or several, on .npy files or generated
+// Runs a graph file (text or protobuf form) or an ONNX model: one step or several, on .npy files or generated
 // values. Of a folder that a program's dump wrote (HALFTONE_DUMP) it takes graph, variables and
 // inputs. Exit status: 0, 1 a file cannot be read or written or the step fails, 2 wrong options, or
 // feeds and fetches that do not fit the graph, 3 --compare found a kernel over the tolerance.
@@ -17,7 +17,6 @@
 #include "halftone/core/io/npy.h"
 #include "halftone/core/printable.h"
 #include "halftone/core/threads.h"
-#include "halftone/graph/ir/proto.h"
 #include "halftone/kernels/device_backend.h"
 #include "halftone/tools/support/compare.h"
 #include "halftone/tools/support/feeds.h"
@@ -167,10 +166,16 @@ absl::Status Prepare(const std::string& path, Session& session) {
     HT_ASSIGN_OR_RETURN(folder, tools::FindDumpFolder(path));
   }
   HT_ASSIGN_OR_RETURN(tools::Feeds feeds, tools::Feeds::Parse(absl::GetFlag(FLAGS_feed)));
-  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Graph> graph,
-                      ir::ReadGraphFile(folder.empty() ? path : folder + "/00_input.txt"));
-  if (!folder.empty()) feeds.AddFrom(folder, *graph);
   HT_RETURN_IF_ERROR(feeds.ReadFiles());
+  HT_ASSIGN_OR_RETURN(const onnx::ImportedModel model,
+                      tools::ReadGraphOrModel(folder.empty() ? path : folder + "/00_input.txt",
+                                              feeds.FileValues()));
+  PrintNotes(model.notes);
+  const std::unique_ptr<ir::Graph>& graph = model.graph;
+  if (!folder.empty()) {
+    feeds.AddFrom(folder, *graph);
+    HT_RETURN_IF_ERROR(feeds.ReadFiles());
+  }
   HT_ASSIGN_OR_RETURN(session.feeds, feeds.MakeTensors(*graph));
   if (absl::GetFlag(FLAGS_threads) > 0) SetNumThreads(absl::GetFlag(FLAGS_threads));
   if (const std::string note = NoteOnThreads(absl::GetFlag(FLAGS_threads)); !note.empty()) {
@@ -182,12 +187,13 @@ absl::Status Prepare(const std::string& path, Session& session) {
   PrintNotes(session.graph.notes);
   std::string checkpoint = absl::GetFlag(FLAGS_variables);
   if (checkpoint.empty()) checkpoint = InFolder(folder, "variables.ckpt");
-  if (checkpoint.empty()) return absl::OkStatus();
-  HT_ASSIGN_OR_RETURN(const tools::LoadedVariables loaded,
-                      tools::LoadVariables(checkpoint, *session.graph.lowered, session.store));
-  PrintNotes(loaded.notes);
-  session.run_count = loaded.run_count;
-  return absl::OkStatus();
+  if (!checkpoint.empty()) {
+    HT_ASSIGN_OR_RETURN(const tools::LoadedVariables loaded,
+                        tools::LoadVariables(checkpoint, *session.graph.lowered, session.store));
+    PrintNotes(loaded.notes);
+    session.run_count = loaded.run_count;
+  }
+  return tools::GiveVariables(model.variables, *session.graph.lowered, session.store);
 }
 
 absl::Status RunSteps(Session& session) {
@@ -255,7 +261,7 @@ int Main(const std::vector<char*>& arguments) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "halftone_run FILE|FOLDER --feed x=x.npy --fetch y [--variables CHECKPOINT] [--seed N] "
+      "halftone_run FILE|FOLDER|MODEL.onnx --feed x=x.npy --fetch y [--variables CHECKPOINT] [--seed N] "
       "[--steps N] [--out DIR] [--device cpu|reference|cuda[:N]] [--profile trace.json] "
       "[--compare reference]: runs a graph file");
   return halftone::cli::WithinMemory("halftone_run", [argc, argv] {

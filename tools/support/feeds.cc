@@ -103,6 +103,14 @@ absl::Status Feeds::ReadFiles() {
   return absl::OkStatus();
 }
 
+std::map<std::string, Tensor> Feeds::FileValues() const {
+  std::map<std::string, Tensor> values;
+  for (const auto& [input, source] : sources_) {
+    if (IsFile(source.text)) values.emplace(input, source.value);
+  }
+  return values;
+}
+
 absl::StatusOr<std::vector<Tensor>> Feeds::MakeTensors(const ir::Graph& graph) const {
   std::vector<Tensor> tensors;
   std::set<std::string> used;

@@ -27,6 +27,9 @@ class Feeds {
   // Reads the files. Errors: those of io::ReadNpy.
   absl::Status ReadFiles();
 
+  // What the files hold, by input. Requires: ReadFiles.
+  std::map<std::string, Tensor> FileValues() const;
+
   // One tensor for each input of `graph`, in order. An input is known by its name for callers or by
   // that of its node. Errors: OptionError (a dtype or shape that differs, an input without feed, a
   // feed without input, normal for integers), ResourceExhausted. Requires: ReadFiles.

@@ -4,9 +4,17 @@
 #include <filesystem>
 #include <vector>
 
+#include "absl/flags/flag.h"
+#include "halftone/cli/command_line.h"
+#include "halftone/cli/exit_status.h"
+#include "halftone/graph/ir/number_text.h"
 #include "halftone/graph/ir/proto.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/passes/pipeline.h"
+
+ABSL_FLAG(std::vector<std::string>, dim, {},
+          "extents that an ONNX model leaves open, with commas: batch=8,sequence=128")
+    .OnUpdate([] { halftone::cli::NoteList("dim"); });
 
 namespace halftone::tools {
 namespace {
@@ -51,8 +59,22 @@ std::string Names(const std::vector<fs::path>& paths) {
   return names;
 }
 
-absl::StatusOr<std::unique_ptr<ir::Graph>> LoadFromFolder(const std::string& path,
-                                                          const std::string& after) {
+absl::StatusOr<std::map<std::string, int64_t>> ParseDims() {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& item : absl::GetFlag(FLAGS_dim)) {
+    const size_t equals = item.find('=');
+    const auto extent =
+        ir::ParseInt(equals == std::string::npos ? std::string() : item.substr(equals + 1));
+    if (equals == 0 || !extent.ok() || *extent < 0) {
+      return cli::WrongOption("--dim ", item, ": expected NAME=EXTENT");
+    }
+    dims[item.substr(0, equals)] = *extent;
+  }
+  return dims;
+}
+
+absl::StatusOr<onnx::ImportedModel> LoadFromFolder(const std::string& path,
+                                                   const std::string& after) {
   HT_ASSIGN_OR_RETURN(const std::string dump_folder, FindDumpFolder(path));
   HT_ASSIGN_OR_RETURN(const Folder folder, List(dump_folder));
   const auto found =
@@ -64,10 +86,23 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> LoadFromFolder(const std::string& pat
                     "\": no such pass, or it changed nothing; expected one of ",
                     Names(folder.dumps));
   }
-  return ir::ReadGraphFile(found->string());
+  return ReadGraphOrModel(found->string());
 }
 
 }  // namespace
+
+absl::StatusOr<onnx::ImportedModel> ReadGraphOrModel(const std::string& path,
+                                                     const std::map<std::string, Tensor>& inputs) {
+  onnx::ImportOptions options;
+  HT_ASSIGN_OR_RETURN(options.dims, ParseDims());
+  if (path.ends_with(".onnx")) {
+    options.inputs = inputs;
+    return onnx::ReadOnnx(path, options);
+  }
+  onnx::ImportedModel model;
+  HT_ASSIGN_OR_RETURN(model.graph, ir::ReadGraphFile(path));
+  return model;
+}
 
 absl::StatusOr<std::string> FindDumpFolder(const std::string& path) {
   HT_ASSIGN_OR_RETURN(const Folder folder, List(path));
@@ -87,17 +122,16 @@ absl::Status CheckAfter(const std::string& path, const std::string& after) {
   return passes::MakePass(after).status();
 }
 
-absl::StatusOr<std::unique_ptr<ir::Graph>> LoadGraph(const std::string& path,
-                                                     const std::string& after,
-                                                     const ir::Target& target) {
+absl::StatusOr<onnx::ImportedModel> LoadGraph(const std::string& path, const std::string& after,
+                                              const ir::Target& target) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return LoadFromFolder(path, after);
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> graph, ir::ReadGraphFile(path));
-  if (after.empty()) return graph;
+  HT_ASSIGN_OR_RETURN(onnx::ImportedModel model, ReadGraphOrModel(path));
+  if (after.empty()) return model;
   passes::PassManagerOptions options;
   options.stop_after = after;
-  HT_RETURN_IF_ERROR(Annotate(runtime::Lower(*graph, target, options), path + ": "));
-  return graph;
+  HT_RETURN_IF_ERROR(Annotate(runtime::Lower(*model.graph, target, options), path + ": "));
+  return model;
 }
 
 }  // namespace halftone::tools

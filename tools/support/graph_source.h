@@ -1,15 +1,24 @@
 // Where the tools get the graph that they show.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/ir/target.h"
+#include "halftone/graph/onnx/onnx.h"
 
 namespace halftone::tools {
 
-// Reads `path`: a graph file, or a folder that `--dump` or HALFTONE_DUMP wrote, which holds files
+// A graph file, or an ONNX model, which is known by the suffix .onnx. A graph file has no values of
+// variables. `inputs` are what the user gives the graph (ImportOptions::inputs); extents that a model
+// leaves open are those of --dim. Errors: those of ReadGraphFile or onnx::ReadOnnx; OptionError for a
+// --dim that is none.
+absl::StatusOr<onnx::ImportedModel> ReadGraphOrModel(
+    const std::string& path, const std::map<std::string, Tensor>& inputs = {});
+
+// Reads `path`: such a file, or a folder that `--dump` or HALFTONE_DUMP wrote, which holds files
 // 00_input.txt, 01_<pass>.txt, ..., or one folder that does.
 //
 // With an empty `after`, that is the file's graph, or the last one of the folder. Otherwise it is
@@ -18,10 +27,9 @@ namespace halftone::tools {
 // pass is read, and `after` may also be "input" or all of a file's stem, "07_autodiff".
 //
 // Errors: NotFound (no such file, or none of that pass, listing what there is), and what
-// ReadGraphFile and the passes say.
-absl::StatusOr<std::unique_ptr<ir::Graph>> LoadGraph(const std::string& path,
-                                                     const std::string& after,
-                                                     const ir::Target& target);
+// ReadGraphOrModel and the passes say.
+absl::StatusOr<onnx::ImportedModel> LoadGraph(const std::string& path, const std::string& after,
+                                              const ir::Target& target);
 
 // The folder with the files 00_input.txt, ... of one dump: `path` itself, or the only folder in it.
 // Errors: NotFound (neither; says what there is), FailedPrecondition (the system refuses).

@@ -24,6 +24,25 @@ bool HasEnding(std::string_view path, std::string_view ending) {
   return path.size() >= ending.size() && path.substr(path.size() - ending.size()) == ending;
 }
 
+absl::Status WriteState(const std::string& path, runtime::StateDict state) {
+  if (HasEnding(path, ".npz")) return io::WriteNpz(path, state);
+  if (HasEnding(path, ".safetensors")) return io::WriteSafetensors(path, {std::move(state), {}});
+  runtime::Checkpoint checkpoint;
+  checkpoint.tensors = std::move(state);
+  return runtime::WriteCheckpoint(path, checkpoint);
+}
+
+absl::Status Bind(const ir::Variable& variable, const Tensor& value,
+                  runtime::VariableStore& store) {
+  auto storage = std::make_shared<runtime::VariableStorage>(
+      variable.type.dtype, variable.type.shape, variable.kind, variable.trainable, variable.init);
+  HT_RETURN_IF_ERROR(
+      Annotate(storage->Assign(value), Concat("variable \"", variable.name, "\": ")));
+  return store.Bind(variable.name, std::move(storage));
+}
+
+}  // namespace
+
 absl::StatusOr<runtime::StateDict> ReadState(const std::string& path) {
   if (HasEnding(path, ".npz")) return io::ReadNpz(path);
   if (HasEnding(path, ".safetensors")) {
@@ -34,15 +53,15 @@ absl::StatusOr<runtime::StateDict> ReadState(const std::string& path) {
   return std::move(checkpoint.tensors);
 }
 
-absl::Status WriteState(const std::string& path, runtime::StateDict state) {
-  if (HasEnding(path, ".npz")) return io::WriteNpz(path, state);
-  if (HasEnding(path, ".safetensors")) return io::WriteSafetensors(path, {std::move(state), {}});
-  runtime::Checkpoint checkpoint;
-  checkpoint.tensors = std::move(state);
-  return runtime::WriteCheckpoint(path, checkpoint);
+absl::Status GiveVariables(const std::map<std::string, Tensor>& values, const ir::Graph& lowered,
+                           runtime::VariableStore& store) {
+  for (const ir::Variable& variable : lowered.variables()) {
+    const auto value = values.find(variable.name);
+    if (value == values.end() || store.Find(variable.name) != nullptr) continue;
+    HT_RETURN_IF_ERROR(Bind(variable, value->second, store));
+  }
+  return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir::Graph& lowered,
                                               runtime::VariableStore& store) {
@@ -65,11 +84,7 @@ absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir:
       missing.push_back(variable.name);
       continue;
     }
-    auto storage = std::make_shared<runtime::VariableStorage>(
-        variable.type.dtype, variable.type.shape, variable.kind, variable.trainable, variable.init);
-    HT_RETURN_IF_ERROR(Annotate(storage->Assign(value->second),
-                                Concat(path, ": variable \"", variable.name, "\": ")));
-    HT_RETURN_IF_ERROR(store.Bind(variable.name, std::move(storage)));
+    HT_RETURN_IF_ERROR(Annotate(Bind(variable, value->second, store), path + ": "));
   }
   for (const auto& [name, value] : state) {
     if (lowered.FindVariable(name) == nullptr) unexpected.push_back(name);

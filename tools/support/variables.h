@@ -2,6 +2,7 @@
 // and .safetensors.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,14 @@ struct LoadedVariables {
 // shape that differs).
 absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir::Graph& lowered,
                                               runtime::VariableStore& store);
+
+// What such a file holds, by name. Errors: those of the reader.
+absl::StatusOr<runtime::StateDict> ReadState(const std::string& path);
+
+// Gives the variables of `lowered` that `store` does not know the values of a model. Errors:
+// ResourceExhausted.
+absl::Status GiveVariables(const std::map<std::string, Tensor>& values, const ir::Graph& lowered,
+                           runtime::VariableStore& store);
 
 // Errors: those of the writer. Requires: every variable has a value.
 absl::Status SaveVariables(const std::string& path, const runtime::VariableStore& store,
