@@ -382,6 +382,7 @@ void BindGraph(py::module_& m) {
       .def("__setattr__", &SetGraphAttribute)
       .def("__call__", &PythonGraph::Call)
       .def("compile", &PythonGraph::Compile)
+      .def("export_onnx", &PythonGraph::ExportOnnx)
       .def("build",
            [](const PythonGraph& g, const py::args&) {
              Raise(Unimplemented("graph @", g.name(), " has no build(); expected a subclass of ",

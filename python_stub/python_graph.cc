@@ -125,6 +125,22 @@ absl::StatusOr<const OutputForm*> PythonGraph::CompileForInputs() {
   return &form;
 }
 
+void PythonGraph::ExportOnnx(const std::string& path, const py::args& inputs) {
+  const GraphLock lock(*this);
+  const Calling calling(&calling_, name());
+  TakeInputs(inputs);
+  const bool training = is_training();
+  const absl::Status status = WithoutInterpreterLock([&]() -> absl::Status {
+    // Compiled here, for the form of its outputs to be known: later calls may find the step.
+    eval();
+    const absl::Status compiled = CompileForInputs().status();
+    if (training) train();
+    return compiled.ok() ? export_onnx(path, inputs_) : compiled;
+  });
+  RaiseKept();
+  CheckFile(status);
+}
+
 void PythonGraph::Compile(const py::args& inputs) {
   const GraphLock lock(*this);
   const Calling calling(&calling_, name());

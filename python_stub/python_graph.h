@@ -55,6 +55,7 @@ class PythonGraph : public nn::Graph {
   // whatever build() raises.
   py::object Call(const py::args& inputs);
   void Compile(const py::args& inputs);
+  void ExportOnnx(const std::string& path, const py::args& inputs);
 
   // Handles on optimizers and scalers are valid while this is not expired. They hold no reference:
   // a graph usually keeps its handles as attributes, and such a circle would never be collected.

@@ -1,5 +1,6 @@
 """Modes and freezing of single modules, modules of several functions, lists and dicts of modules."""
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,18 @@ ROWS = np.zeros((16, 16), np.float32)
 
 def drops(graph: nn.Graph) -> bool:
     return bool((graph(ONES) != ONES).any())
+
+
+def test_a_graph_is_exported_and_goes_on(tmp_path: Path) -> None:
+    graph = Function(lambda x: {"y": nn.relu(x)})
+    path = tmp_path / "relu.onnx"
+    graph.export_onnx(str(path), ONES)
+    assert b"Relu" in path.read_bytes()
+    assert graph.is_training()
+    graph.eval()
+    assert (graph(-ONES)["y"] == 0).all()
+    with pytest.raises(OSError, match="nowhere"):
+        graph.export_onnx(str(tmp_path / "nowhere" / "relu.onnx"), ONES)
 
 
 def test_f05_a_frozen_batch_norm_keeps_statistics_and_passes_gradients() -> None:
