@@ -75,8 +75,8 @@ ir::ValueType Typed(const ir::Node& node, DType dtype, ir::Layout layout) {
 
 absl::Status Missing() { return Unimplemented("library has no convolution for these operands"); }
 
-// In bf16 and with a stride the library (2.6.3) gives the weights of a column that meets padding
-// alone, which are a sum of nothing, what lay in its scratchpad.
+// In bf16 and with a stride the library lets a column that meets padding alone, which adds nothing, see
+// what lay in its scratchpad: 2.6.3 in the gradient of the weights, 3.7 (with AMX) forward.
 absl::Status CheckColumnsMeetInput(const ir::Node& node) {
   const ops::WindowAxis w = ops::ConvGeometryOf(node).w;
   if (node.input_type(0).dtype != DType::kBF16 || w.stride == 1) return absl::OkStatus();
@@ -159,7 +159,7 @@ void Register_cpu_onednn_conv(KernelRegistry& r) {
     AddWidened(r, op);
   };
   for (const int dims : ops::kConvDims) {
-    add(ops::ConvOp(dims), nullptr, onednn::CreateConvForward);
+    add(ops::ConvOp(dims), onednn::CheckColumnsMeetInput, onednn::CreateConvForward);
     add(ops::ConvOp(dims, "_grad_input"), nullptr, onednn::CreateGradInput);
     add(ops::ConvOp(dims, "_grad_weight"), onednn::CheckColumnsMeetInput, onednn::CreateGradWeight);
   }
