@@ -66,7 +66,7 @@ TEST_F(HalftoneDump, RefusesWrongOptions) {
   EXPECT_EQ(Start("tools/halftone_dump", "").status, 2);
   const Result format = Start("tools/halftone_dump", path_ + " --format=xml");
   EXPECT_EQ(format.status, 2);
-  EXPECT_TRUE(Has(format, "--format=xml: expected text, dot, json or html")) << format.output;
+  EXPECT_TRUE(Has(format, "--format=xml: expected text, dot, json, html or onnx")) << format.output;
   EXPECT_EQ(Start("tools/halftone_dump", path_ + " --amp --format=dot").status, 2);
   EXPECT_EQ(Start("tools/halftone_dump", path_ + " --target=abacus").status, 2);
 }
