@@ -35,7 +35,7 @@ def test_a_graph_is_exported_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "relu.onnx"
     graph.export_onnx(str(path), ONES)
     assert b"Relu" in path.read_bytes()
-    assert graph.is_training()
+    assert graph.is_training
     graph.eval()
     assert (graph(-ONES)["y"] == 0).all()
     with pytest.raises(OSError, match="nowhere"):
