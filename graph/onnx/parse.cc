@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <type_traits>
 
 #include "halftone/graph/ir/limits.h"
 #include "halftone/graph/ir/number_text.h"
@@ -35,10 +36,11 @@ absl::Status CopyElements(const Field& field, const char* name, Tensor& tensor) 
   auto* to = static_cast<T*>(tensor.raw());
   for (const auto element : field) {
     const T converted = static_cast<T>(element);
-    if (static_cast<std::remove_cv_t<decltype(element)>>(converted) != element &&
-        element == element) {
-      return InvalidArgument("element ", element, " in ", name, " is out of range for ",
-                             Name(tensor.dtype()));
+    if constexpr (std::is_integral_v<T>) {  // floats lie in a field of their own type
+      if (static_cast<std::remove_cv_t<decltype(element)>>(converted) != element) {
+        return InvalidArgument("element ", element, " in ", name, " is out of range for ",
+                               Name(tensor.dtype()));
+      }
     }
     *to++ = converted;
   }
