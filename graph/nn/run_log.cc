@@ -39,15 +39,16 @@ struct RunLog::Impl {
     event.scalars.push_back({tag, static_cast<float>(value)});
   }
 
-  // Writes what was added as numbers of the last training step.
-  void WriteEvent() {
+  // Writes what was added as numbers of the last training step. Where it is the first entry, what an earlier
+  // run logged is void from that step on, or where `beside` it, an evaluation after a step that the
+  // earlier run took, from the next one on.
+  void WriteEvent(bool beside) {
     event.wall_time = WallTime();
     event.step = static_cast<int64_t>(graph.run_count());
     if (!begun) {
-      // The resumed run's first step voids what an earlier one logged of it and behind it.
       io::Event start;
       start.wall_time = event.wall_time;
-      start.step = event.step;
+      start.step = event.step + (beside ? 1 : 0);
       start.starts_session = true;
       begun = true;
       if (!Append(start)) return;
@@ -126,14 +127,14 @@ void RunLog::add_step(absl::Span<const Number> numbers, int64_t items) {
   log.last_entry = now;
   log.steps = 0;
   log.items = 0;
-  log.WriteEvent();
+  log.WriteEvent(/*beside=*/false);
 }
 
 void RunLog::add_scalar(std::string_view tag, double value) {
   if (impl_ == nullptr || !impl_->file.has_value()) return;
   impl_->event.scalars.clear();
   impl_->Add(tag, value);
-  impl_->WriteEvent();
+  impl_->WriteEvent(/*beside=*/true);
 }
 
 void RunLog::skip_time() {

@@ -25,8 +25,8 @@ struct RunLogOptions {
 
 // Writes numbers of the training steps of one graph as TensorBoard event files into a folder. Where
 // files are there already, TensorBoard goes on from them: what they have of the first logged step
-// and of later ones is void, so that a run that resumes at a checkpoint continues its curves, and
-// one that starts again replaces them.
+// and of later ones is void (of later ones alone, where add_scalar comes first), so that a run that
+// resumes at a checkpoint continues its curves, and one that starts again replaces them.
 //
 // Of each logged step, beside what the program gives:
 //   optimizer0/learning_rate   what the step used; further groups: optimizer0/learning_rate_1, ...

@@ -187,6 +187,24 @@ TEST(RunLog, ContinuesBehindACheckpoint) {
   EXPECT_EQ(events[1].step, 4);
 }
 
+// A run that is resumed between a step and the evaluation after it: the step's entry stays.
+TEST(RunLog, AnEvaluationFirstLeavesItsStepAlone) {
+  const TempDir dir;
+  LoggedProduct graph;
+  Call(graph, {kThree});
+  std::string path;
+  {
+    RunLog log(graph, dir.path());
+    log.add_scalar("test/accuracy", 0.5);
+    path = log.path();
+  }
+  const std::vector<LoggedEvent> events = EventsIn(path);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_TRUE(events[0].starts_session);
+  EXPECT_EQ(events[0].step, 2);
+  EXPECT_EQ(events[1].step, 1);
+}
+
 TEST(RunLog, AllocatesNothing) {
   if (!testing::AllocationHookInstalled()) GTEST_SKIP() << "this build does not count allocations";
   const TempDir dir;
