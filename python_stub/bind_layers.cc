@@ -74,7 +74,7 @@ void BindModule(py::module_& m, Type<M> type, const Declared& declared) {
       [&layer](const auto& constructor, const auto&... argument) {
         layer.def(py::init(constructor), argument...);
       });
-  if constexpr (HasState<M>) {
+  if constexpr (kTakesState<M>) {
     layer.def("forward", &ForwardWithState, py::arg("x"), py::arg("state") = py::none());
   }
   for (const Attribute<M>& attribute : AttributesOf(type)) BindAttribute(layer, attribute);

@@ -62,7 +62,7 @@ struct NoOptions {};
 
 // A module that is called with a state beside x, and gives one.
 template <typename M>
-inline constexpr bool HasState = requires {
+inline constexpr bool kTakesState = requires {
   M::kHasState;
 };
 

@@ -124,7 +124,7 @@ void Print() {
       attributes.push_back(Concat("def ", part.name, "(self) -> ", part.type, ": ..."));
     };
     std::apply([&add](const auto&... part) { (add(part), ...); }, SubmodulesOf(type));
-    const bool has_state = HasState<typename decltype(type)::type>;
+    const bool has_state = kTakesState<typename decltype(type)::type>;
     PrintClass(declared.name, DocOf(declared.doc, declared.options), attributes,
                ParametersOf(declared, {"self"}), has_state ? "_Recurrent" : "_Layer");
   });
