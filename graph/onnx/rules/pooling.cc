@@ -73,7 +73,7 @@ Exprs ImportAveragePool(NodeImport& n) {
   Pool pool;
   const bool with_pads = n.Bool("count_include_pad", false);
   if (!ReadPool(n, pool)) return {};
-  if (pool.w.dilations != Ints(pool.w.dims(), 1)) n.Fail("dilations are not covered");
+  if (pool.w.dilated()) n.Fail("dilations are not covered");
   if (!n.ok()) return {};
   const ir::Attributes attrs = {{"count_include_pad", with_pads}};
   Expr y = MakePool(n, n.in(0), pool, "avg_pool2d", attrs, 0);
@@ -91,7 +91,7 @@ Exprs ImportLpPool(NodeImport& n) {
   Pool pool;
   const auto p = static_cast<double>(n.Int("p", 2));
   if (!ReadPool(n, pool)) return {};
-  if (pool.w.dilations != Ints(pool.w.dims(), 1)) n.Fail("dilations are not covered");
+  if (pool.w.dilated()) n.Fail("dilations are not covered");
   if (pool.ceil) n.Fail("ceil_mode is not covered");
   if (!n.ok()) return {};
   const Expr exponent = n.b.ScalarLike(n.in(0), p);

@@ -1,6 +1,8 @@
 // Kernel, stride, padding and dilation of ONNX's convolutions and poolings.
 #pragma once
 
+#include <algorithm>
+
 #include "halftone/graph/onnx/rules/formulas.h"
 
 namespace halftone::onnx {
@@ -11,6 +13,9 @@ struct Windows {
 
   size_t dims() const { return kernel.size(); }
   bool symmetric() const { return begin == end; }
+  bool dilated() const {
+    return std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; });
+  }
   // Extent of the dilated kernel.
   int64_t Span(size_t axis) const { return (kernel[axis] - 1) * dilations[axis] + 1; }
   // Another axis in front, of extent 1.
