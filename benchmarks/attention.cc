@@ -2,12 +2,12 @@
 // one JSON line a dtype, the best median of the rounds. benchmarks/peers/torch_attention.py times
 // PyTorch's.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/usage.h"
+#include "halftone/benchmarks/support/timing.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
 #include "halftone/core/philox.h"
@@ -56,18 +56,6 @@ class Attention : public nn::Graph {
   bool fused_, causal_;
 };
 
-double MedianSeconds(int steps, nn::Graph& graph, const std::vector<Tensor>& in) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> seconds(static_cast<size_t>(steps));
-  for (double& s : seconds) {
-    const auto start = Clock::now();
-    if (!graph(in).ok()) return NAN;
-    s = std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + steps / 2, seconds.end());
-  return seconds[static_cast<size_t>(steps) / 2];
-}
-
 int Main() {
   const int steps = absl::GetFlag(FLAGS_steps), rounds = absl::GetFlag(FLAGS_rounds);
   const Shape shape{absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_heads),
@@ -93,10 +81,15 @@ int Main() {
       cli::PrintMessage("attention", Message(out.status()));
       return 1;
     }
+    bool ok = true;
     double one = INFINITY, several = INFINITY;
     for (int round = 0; round < rounds; ++round) {
-      one = std::min(one, MedianSeconds(steps, fused, in));
-      several = std::min(several, MedianSeconds(steps, composed, in));
+      one = std::min(one, MedianSeconds(steps, [&] { ok &= fused(in).ok(); }));
+      several = std::min(several, MedianSeconds(steps, [&] { ok &= composed(in).ok(); }));
+    }
+    if (!ok) {
+      cli::PrintMessage("attention", "a timed step failed");
+      return 1;
     }
     std::printf(
         "{\"shape\": \"%s\", \"causal\": %s, \"dtype\": \"%s\", \"threads\": %d, "

@@ -2,13 +2,13 @@
 // table and on a small one, in turn: one JSON line an optimizer, the best median of the rounds.
 // benchmarks/peers/torch_embedding.py times PyTorch's.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/usage.h"
+#include "halftone/benchmarks/support/timing.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
 #include "halftone/core/philox.h"
@@ -80,16 +80,11 @@ class Timed {
   }
   absl::Status Step() { return graph_(in_).status(); }
   double seconds() const { return best_; }
-  void Round(int steps) {
-    using Clock = std::chrono::steady_clock;
-    std::vector<double> seconds(static_cast<size_t>(steps));
-    for (double& s : seconds) {
-      const auto start = Clock::now();
-      if (!Step().ok()) return;
-      s = std::chrono::duration<double>(Clock::now() - start).count();
-    }
-    std::nth_element(seconds.begin(), seconds.begin() + steps / 2, seconds.end());
-    best_ = std::min(best_, seconds[static_cast<size_t>(steps) / 2]);
+  // False if a step failed.
+  bool Round(int steps) {
+    bool ok = true;
+    best_ = std::min(best_, MedianSeconds(steps, [&] { ok &= Step().ok(); }));
+    return ok;
   }
 
  private:
@@ -116,9 +111,10 @@ int Main() {
       return 1;
     }
     for (int round = 0; round < rounds; ++round) {
-      large.Round(steps);
-      little.Round(steps);
-      dense.Round(std::max(1, steps / 10));
+      if (!large.Round(steps) || !little.Round(steps) || !dense.Round(std::max(1, steps / 10))) {
+        cli::PrintMessage("embedding", "a timed step failed");
+        return 1;
+      }
     }
     std::printf(
         "{\"optimizer\": \"%s\", \"rows\": %lld, \"small_rows\": %lld, \"width\": %lld, "

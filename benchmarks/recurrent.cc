@@ -2,7 +2,6 @@
 // line a layer type and dtype, the best median of the rounds. benchmarks/peers/torch_recurrent.py
 // times PyTorch's.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/usage.h"
+#include "halftone/benchmarks/support/timing.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
 #include "halftone/core/philox.h"
@@ -54,18 +54,6 @@ std::unique_ptr<nn::Module> LayerOf(bool lstm) {
   return std::make_unique<nn::GRU>(size, size, nn::GRUOptions{.num_layers = layers});
 }
 
-double MedianSeconds(int steps, nn::Graph& graph, const std::vector<Tensor>& in) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> seconds(static_cast<size_t>(steps));
-  for (double& s : seconds) {
-    const auto start = Clock::now();
-    if (!graph(in).ok()) return NAN;
-    s = std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + steps / 2, seconds.end());
-  return seconds[static_cast<size_t>(steps) / 2];
-}
-
 int Main() {
   const int steps = absl::GetFlag(FLAGS_steps), rounds = absl::GetFlag(FLAGS_rounds);
   const Shape shape{absl::GetFlag(FLAGS_sequence), absl::GetFlag(FLAGS_batch),
@@ -90,9 +78,14 @@ int Main() {
         cli::PrintMessage("recurrent", Message(out.status()));
         return 1;
       }
+      bool ok = true;
       double best = INFINITY;
       for (int round = 0; round < rounds; ++round) {
-        best = std::min(best, MedianSeconds(steps, graph, in));
+        best = std::min(best, MedianSeconds(steps, [&] { ok &= graph(in).ok(); }));
+      }
+      if (!ok) {
+        cli::PrintMessage("recurrent", "a timed step failed");
+        return 1;
       }
       std::printf(
           "{\"layer\": \"%s\", \"shape\": \"%s\", \"layers\": %d, \"dtype\": \"%s\", "

@@ -3,7 +3,6 @@
 // steps between two waits. With --bare also those of the same step written against oneDNN alone, in
 // turn with ours.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/usage.h"
 #include "halftone/benchmarks/support/bare_onednn.h"
+#include "halftone/benchmarks/support/timing.h"
 #include "halftone/benchmarks/support/workloads.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
@@ -33,20 +33,6 @@ ABSL_FLAG(bool, kernels, false, "print which kernel runs each node, on standard 
 
 namespace halftone::benchmarks {
 namespace {
-
-// Median seconds of `steps` calls.
-template <typename Fn>
-double MedianSeconds(int steps, const Fn& fn) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> seconds(steps);
-  for (double& s : seconds) {
-    const auto start = Clock::now();
-    fn();
-    s = std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + steps / 2, seconds.end());
-  return seconds[steps / 2];
-}
 
 // Median over `blocks` of the seconds a call takes when `steps` calls, which return before their
 // work is done, follow each other and `wait` is for the last.
