@@ -106,7 +106,8 @@ class Averaged(nn.Graph):
 
 def test_averages_stand_in_for_parameters() -> None:
     graph = Averaged()
-    w, average = np.array([0.5, -1.0]), np.zeros(2)
+    w = np.array([0.5, -1.0])
+    average = np.zeros_like(w)
     ema = optim.Ema(decay=0.75)
     for step in range(1, 6):
         gradient = np.array([1.0, -0.5]) * step
