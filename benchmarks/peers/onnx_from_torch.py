@@ -74,12 +74,25 @@ class Upscaler(nn.Module):
         return torch.tanh(y) + F.interpolate(x, scale_factor=2, mode="bilinear")
 
 
+class Recurrent(nn.Module):
+    """Sequences both ways, then one way."""
+
+    def __init__(self):
+        super().__init__()
+        self.both = nn.LSTM(8, 12, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(24, 10)
+
+    def forward(self, x):
+        y, (h, c) = self.both(x)
+        return torch.cat([self.gru(y)[0][..., :8], x], 1) + h.mean() * c.sum()
+
+
 def main():
     program, worst = sys.argv[1], 0.0
     torch.manual_seed(0)
     picture = torch.randn(2, 3, 32, 32)
     cases = [("network", Network(), picture), ("decoder", Decoder(), torch.randint(0, 100, (2, 12))),
-             ("upscaler", Upscaler(), picture)]
+             ("upscaler", Upscaler(), picture), ("recurrent", Recurrent(), torch.randn(3, 7, 8))]
     for name, model, x in cases:
         model.eval()
         with tempfile.TemporaryDirectory() as folder:

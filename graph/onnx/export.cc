@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "halftone/core/io/file.h"
@@ -52,6 +54,20 @@ absl::Status Decompose(ir::Graph& graph) {
   return Internal("decompositions do not end");
 }
 
+// A rule may read what is behind an operand (lstm's gates), and then nobody reads that.
+void RemoveUnread(Model& model) {
+  std::unordered_set<std::string> read;
+  for (const ValueInfo& output : model.outputs) read.insert(output.name);
+  std::vector<Node> kept;
+  for (auto node = model.nodes.rbegin(); node != model.nodes.rend(); ++node) {
+    const auto is_read = [&](const std::string& output) { return read.contains(output); };
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), is_read)) continue;
+    read.insert(node->inputs.begin(), node->inputs.end());
+    kept.push_back(std::move(*node));
+  }
+  model.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+}
+
 ValueInfo Describe(const std::string& name, const ir::ValueType& type) {
   ValueInfo info{name, type.dtype, std::vector<Dim>()};
   for (const int64_t extent : type.shape.dims()) info.dims->push_back({extent, ""});
@@ -72,6 +88,7 @@ class Exporter {
       HT_RETURN_IF_ERROR(Annotate(AddNode(*node), Concat("node ", node->Label(), ": ")));
     }
     HT_RETURN_IF_ERROR(AddOutputs());
+    RemoveUnread(model());
     return std::move(model());
   }
 

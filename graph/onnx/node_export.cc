@@ -65,29 +65,51 @@ std::string NodeExport::InAs(int i, DType dtype) {
   return type(i).dtype == dtype ? in(i) : Cast(in(i), dtype);
 }
 
+void NodeExport::AddNode(const std::string& name, const std::string& op_type, const Names& inputs,
+                         Names outputs, ir::Attributes attrs) {
+  builder_.model().nodes.push_back(
+      {op_type, name, "", inputs, std::move(outputs), std::move(attrs)});
+}
+
 std::string NodeExport::Add(const std::string& op_type, const Names& inputs, ir::Attributes attrs) {
-  const std::string output = builder_.UniqueName(node.name() + "." + op_type);
-  builder_.model().nodes.push_back({op_type, output, "", inputs, {output}, std::move(attrs)});
-  return output;
+  return AddAll(1, op_type, inputs, std::move(attrs))[0];
+}
+
+Names NodeExport::AddAll(int count, const std::string& op_type, const Names& inputs,
+                         ir::Attributes attrs) {
+  Names outputs;
+  for (int i = 0; i < count; ++i) {
+    outputs.push_back(builder_.UniqueName(node.name() + "." + op_type));
+  }
+  AddNode(outputs[0], op_type, inputs, outputs, std::move(attrs));
+  return outputs;
+}
+
+// The name of output `i`, from now on there.
+std::string NodeExport::NameOutput(int i) {
+  std::string name = builder_.ReservedName(node.output(i));
+  if (name.empty()) {
+    name = builder_.UniqueName(i == 0 ? node.name() : Concat(node.name(), "#", i));
+  }
+  builder_.SetName(node.output(i), name);
+  return name;
 }
 
 void NodeExport::Give(const std::string& op_type, const Names& inputs, ir::Attributes attrs) {
-  GiveOutputs(1, op_type, inputs, std::move(attrs));
+  GiveOutput(0, op_type, inputs, std::move(attrs));
+}
+
+void NodeExport::GiveOutput(int i, const std::string& op_type, const Names& inputs,
+                            ir::Attributes attrs) {
+  const std::string name = NameOutput(i);
+  AddNode(i == 0 ? node.path() : name, op_type, inputs, {name}, std::move(attrs));
 }
 
 void NodeExport::GiveOutputs(int count, const std::string& op_type, const Names& inputs,
                              ir::Attributes attrs) {
   Names outputs;
-  for (int i = 0; i < count; ++i) {
-    std::string name = builder_.ReservedName(node.output(i));
-    if (name.empty()) {
-      name = builder_.UniqueName(i == 0 ? node.name() : Concat(node.name(), "#", i));
-    }
-    builder_.SetName(node.output(i), name);
-    outputs.push_back(name);
-  }
-  builder_.model().nodes.push_back(
-      {op_type, node.path(), "", inputs, std::move(outputs), std::move(attrs)});
+  for (int i = 0; i < count; ++i) outputs.push_back(NameOutput(i));
+  AddNode(node.path(), op_type, inputs, std::move(outputs), std::move(attrs));
 }
 
 std::string NodeExport::Ints(const std::vector<int64_t>& values) {

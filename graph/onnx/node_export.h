@@ -57,10 +57,19 @@ class NodeExport {
   // An operand in `dtype`.
   std::string InAs(int i, DType dtype);
 
+  // The node of ours that gives an operand.
+  NodeExport Source(int i) const { return {*node.input(i).node, builder_}; }
+
   // Adds a node; the name of its one output, which is new.
   std::string Add(const std::string& op_type, const Names& inputs, ir::Attributes attrs = {});
+  // The same with `count` outputs.
+  Names AddAll(int count, const std::string& op_type, const Names& inputs,
+               ir::Attributes attrs = {});
   // Adds the node that gives output 0.
   void Give(const std::string& op_type, const Names& inputs, ir::Attributes attrs = {});
+  // The same of output `i`.
+  void GiveOutput(int i, const std::string& op_type, const Names& inputs,
+                  ir::Attributes attrs = {});
   // The same of the first `count` outputs.
   void GiveOutputs(int count, const std::string& op_type, const Names& inputs,
                    ir::Attributes attrs = {});
@@ -79,6 +88,10 @@ class NodeExport {
   const absl::Status& status() const { return status_; }
 
  private:
+  std::string NameOutput(int i);
+  void AddNode(const std::string& name, const std::string& op_type, const Names& inputs,
+               Names outputs, ir::Attributes attrs);
+
   ModelBuilder& builder_;
   absl::Status status_;
 };

@@ -22,6 +22,7 @@ Rules::Rules() {
   AddPoolingRules(*this);
   AddNormRules(*this);
   AddAttentionRules(*this);
+  AddRecurrenceRules(*this);
   AddReductionRules(*this);
   AddShapeRules(*this);
   AddIndexRules(*this);
@@ -78,9 +79,6 @@ std::string Rules::WhyNotExported(const ir::OpRecord& op) {
   }
   if (ends("_grad") || ends("_grad_rows") || name.find("_grad_") != std::string::npos) {
     return "part of a gradient; ONNX has operators for forward graphs only";
-  }
-  if (name == "lstm" || name == "gru") {
-    return "ONNX's LSTM and GRU make the gates of the input themselves, which these ops take";
   }
   if (op.is_random) return "ONNX does not say which numbers are drawn, so values would differ";
   return "no rule covers it";

@@ -73,6 +73,7 @@ void AddLossRules(Rules& rules);
 void AddMatrixRules(Rules& rules);
 void AddNormRules(Rules& rules);
 void AddPoolingRules(Rules& rules);
+void AddRecurrenceRules(Rules& rules);
 void AddReductionRules(Rules& rules);
 void AddResizeRules(Rules& rules);
 void AddShapeRules(Rules& rules);

@@ -52,6 +52,20 @@ constexpr const char* kBodies[] = {
     "  %y = scaled_dot_product_attention(%q, %k, %k) {scale=0.5, is_causal=true}",
     "%z = constant {value=splat<f32[4,4]>(-inf)}\n"
     "  %y = scaled_dot_product_attention(%m, %m, %m, %z) {scale=0.5}",
+    "%r = reshape(%m) {shape=[2, 2, 8]}\n  %v = variable \"v\" : f32[8,8]\n"
+    "  %b = variable \"b\" : f32[8]\n  %u = variable \"u\" : f32[8,2]\n"
+    "  %s = variable \"s\" : f32[2,2]\n  %t = linear(%r, %v, %b)\n"
+    "  %h, %n, %c, %g = lstm(%t, %u, %s, %s)\n  %y = add(%h, %n)",
+    "%r = reshape(%m) {shape=[2, 2, 8]}\n  %u = variable \"u\" : f32[8,2]\n"
+    "  %s = variable \"s\" : f32[2,2]\n  %z = variable \"z\" : f32[2,2]\n"
+    "  %h, %n, %c, %g = lstm(%r, %u, %s, %z) {reverse=true}\n  %y = sub(%h, %n)",
+    "%r = reshape(%m) {shape=[4, 2, 4]}\n  %v = variable \"v\" : f32[6,4]\n"
+    "  %b = variable \"b\" : f32[6]\n  %u = variable \"u\" : f32[6,2]\n"
+    "  %s = variable \"s\" : f32[2,2]\n  %t = linear(%r, %v, %b)\n"
+    "  %y, %g, %k = gru(%t, %u, %s, %b) {reverse=true}",
+    "%r = reshape(%m) {shape=[1, 2, 16]}\n  %q = slice(%r) {starts=[0, 0, 0], limits=[1, 2, 12], strides=[1, 1, 1]}\n"
+    "  %u = variable \"u\" : f32[12,4]\n  %s = variable \"s\" : f32[2,4]\n"
+    "  %y, %g, %k = gru(%q, %u, %s)",
     "%y = cross_entropy(%x, %i) {ignore_index=1, reduction=\"sum\"}",
     "%y = mse_loss(%x, %x)",
 };
