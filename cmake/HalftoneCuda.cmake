@@ -13,7 +13,7 @@ macro(halftone_cuda_layer)
     _halftone_cuda_kernels()
   elseif(HALFTONE_CUDA STREQUAL "ON" OR HALFTONE_CUDA STREQUAL "AUTO")
     include(CheckLanguage)
-    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND "$ENV{CUDAARCHS}" STREQUAL "")
       # With PTX of 90 also for 100, 103 and 110.
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90 120)
     endif()

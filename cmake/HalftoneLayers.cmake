@@ -40,6 +40,13 @@ function(halftone_layer name)
   halftone_batch(halftone_${name} ${alone} ${arg_EXTRA} ${arg_ALONE})
 endfunction()
 
+# Layers whose code takes longer to compile than their tests to run: not optimised.
+function(halftone_quick_to_compile)
+  foreach(name IN LISTS ARGN)
+    target_compile_options(halftone_${name} PRIVATE -O0)
+  endforeach()
+endfunction()
+
 # `upper` links `lower` already; this adds the way back, through the generated registration list.
 function(halftone_mutual lower upper)
   get_target_property(type halftone_${lower} TYPE)
