@@ -1,7 +1,8 @@
 // Runs a graph file (text or protobuf form) or an ONNX model: one step or several, on .npy files or generated
 // values. Of a folder that a program's dump wrote (HALFTONE_DUMP) it takes graph, variables and
 // inputs. Exit status: 0, 1 a file cannot be read or written or the step fails, 2 wrong options, or
-// feeds and fetches that do not fit the graph, 3 --compare found a kernel over the tolerance.
+// feeds and fetches that do not fit the graph, 3 --compare found a kernel, or a value in another precision,
+// over the tolerance.
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "halftone/tools/support/compare.h"
 #include "halftone/tools/support/feeds.h"
 #include "halftone/tools/support/graph_source.h"
+#include "halftone/tools/support/precision.h"
 #include "halftone/tools/support/profile.h"
 #include "halftone/tools/support/step.h"
 #include "halftone/tools/support/tensor_text.h"
@@ -42,10 +44,17 @@ ABSL_FLAG(int, steps, 1, "steps to run, all on the same feeds");
 ABSL_FLAG(std::string, device, "cpu", "cpu, reference, cuda or cuda:N");
 ABSL_FLAG(int, threads, 0, "CPU threads; 0: all");
 ABSL_FLAG(std::string, profile, "", "file for a trace of all kernels (Chrome's format)");
-ABSL_FLAG(std::string, compare, "",
-          "reference: the last step also on reference kernels, and which values differ how much");
+ABSL_FLAG(std::vector<std::string>, compare, {},
+          "reference: the last step also on reference kernels, and which values differ how much; "
+          "f32,f16 or another two: the last step in these precisions")
+    .OnUpdate([] { halftone::cli::NoteList("compare"); });
+ABSL_FLAG(std::string, bisect, "",
+          "f16 or bf16: the fewest nodes to keep f32 so that outputs agree with those in f32");
+ABSL_FLAG(bool, ranges, false,
+          "the largest and smallest magnitude of every value in f32, over --steps, what of it f16 "
+          "cannot hold, and a policy");
 ABSL_FLAG(double, tolerance, 0,
-          "of --compare, relative to the largest element of a value; "
+          "of --compare and --bisect, relative to the largest element of a value; "
           "0: 1e-4, or 3e-2 where the step has 16-bit values");
 ABSL_FLAG(std::string, dump, "", "folder for the text of the graph after each pass");
 
@@ -58,9 +67,53 @@ using cli::WrongOption;
 constexpr size_t kComparedRows = 20;
 constexpr int kDiffers = 3;
 
-// Sets `device`.
-absl::Status CheckOptions(Device& device) {
-  const std::string name = absl::GetFlag(FLAGS_device), compare = absl::GetFlag(FLAGS_compare);
+// What the values of the last step are looked at for.
+enum class Look : uint8_t { kNone, kReference, kPrecisions, kBisect, kRanges };
+
+std::optional<DType> ParsePrecision(const std::string& name) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (name == Name(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+// Sets `look`.
+absl::Status CheckLook(Look& look) {
+  const std::vector<std::string> compare = absl::GetFlag(FLAGS_compare);
+  const std::string bisect = absl::GetFlag(FLAGS_bisect);
+  int looks = 0;
+  const auto choose = [&](bool chosen, Look which) {
+    if (chosen) look = which, ++looks;
+  };
+  choose(!compare.empty(), compare.size() == 1 ? Look::kReference : Look::kPrecisions);
+  choose(!bisect.empty(), Look::kBisect);
+  choose(absl::GetFlag(FLAGS_ranges), Look::kRanges);
+  if (looks == 0) return absl::OkStatus();
+  if (looks > 1) return WrongOption("--compare, --bisect, --ranges: expected one of them");
+  if (look == Look::kReference && compare[0] != "reference") {
+    return WrongOption("--compare=", compare[0], ": expected reference, or two of f32, f16, bf16");
+  }
+  if (look == Look::kPrecisions &&
+      (compare.size() != 2 || !ParsePrecision(compare[0]) || !ParsePrecision(compare[1]))) {
+    return WrongOption("--compare: expected reference, or two of f32, f16, bf16");
+  }
+  if (look == Look::kBisect && bisect != "f16" && bisect != "bf16") {
+    return WrongOption("--bisect=", bisect, ": expected f16 or bf16");
+  }
+  if (!absl::GetFlag(FLAGS_out).empty() || !absl::GetFlag(FLAGS_profile).empty() ||
+      (look != Look::kBisect && !absl::GetFlag(FLAGS_fetch).empty())) {
+    return WrongOption("--compare, --bisect, --ranges: show tables; expected no ",
+                       look == Look::kBisect ? "--out" : "--fetch, --out", " or --profile");
+  }
+  if (look != Look::kReference && !absl::GetFlag(FLAGS_save).empty()) {
+    return WrongOption("--save: steps in several precisions end in several states");
+  }
+  return absl::OkStatus();
+}
+
+// Sets both.
+absl::Status CheckOptions(Device& device, Look& look) {
+  const std::string name = absl::GetFlag(FLAGS_device);
   const absl::StatusOr<Device> parsed = ParseDevice(name);
   if (!parsed.ok()) {
     return WrongOption("--device=", name, ": expected cpu, reference, cuda or cuda:N");
@@ -74,14 +127,9 @@ absl::Status CheckOptions(Device& device) {
     const absl::Status opened = kernels::OpenCuda(device.index).status();
     if (!opened.ok()) return WrongOption("--device=", name, ": ", Message(opened));
   }
-  if (compare.empty()) return absl::OkStatus();
-  if (compare != "reference") return WrongOption("--compare=", compare, ": expected reference");
-  if (device.kind == Device::Kind::kReference) {
+  HT_RETURN_IF_ERROR(CheckLook(look));
+  if (look == Look::kReference && device.kind == Device::Kind::kReference) {
     return WrongOption("--compare=reference: expected --device=cpu or cuda");
-  }
-  if (!absl::GetFlag(FLAGS_fetch).empty() || !absl::GetFlag(FLAGS_out).empty() ||
-      !absl::GetFlag(FLAGS_profile).empty()) {
-    return WrongOption("--compare: shows all values; expected no --fetch, --out or --profile");
   }
   return absl::OkStatus();
 }
@@ -144,8 +192,11 @@ void PrintScalars(int step, const std::vector<std::string>& names,
 
 // A graph with its feeds and the state of its variables.
 struct Session {
+  onnx::ImportedModel model;  // the graph as it was read
   tools::FetchedGraph graph;
   Device device;
+  Look look = Look::kNone;
+  std::string checkpoint;  // "": none
   std::vector<Tensor> feeds;
   runtime::VariableStore store;
   uint64_t run_count = 0;  // of the next step
@@ -158,8 +209,22 @@ std::string InFolder(const std::string& folder, const std::string& file) {
   return !folder.empty() && std::filesystem::exists(path, ignored) ? path : "";
 }
 
+// Gives the variables of a lowered graph their values; the count of the next step.
+absl::StatusOr<uint64_t> LoadState(const Session& session, const ir::Graph& lowered,
+                                   runtime::VariableStore& store) {
+  uint64_t run_count = 0;
+  if (!session.checkpoint.empty()) {
+    HT_ASSIGN_OR_RETURN(const tools::LoadedVariables loaded,
+                        tools::LoadVariables(session.checkpoint, lowered, store));
+    if (session.look == Look::kNone || session.look == Look::kReference) PrintNotes(loaded.notes);
+    run_count = loaded.run_count;
+  }
+  HT_RETURN_IF_ERROR(tools::GiveVariables(session.model.variables, lowered, store));
+  return run_count;
+}
+
 absl::Status Prepare(const std::string& path, Session& session) {
-  HT_RETURN_IF_ERROR(CheckOptions(session.device));
+  HT_RETURN_IF_ERROR(CheckOptions(session.device, session.look));
   std::error_code ignored;
   std::string folder;
   if (std::filesystem::is_directory(path, ignored)) {
@@ -167,33 +232,29 @@ absl::Status Prepare(const std::string& path, Session& session) {
   }
   HT_ASSIGN_OR_RETURN(tools::Feeds feeds, tools::Feeds::Parse(absl::GetFlag(FLAGS_feed)));
   HT_RETURN_IF_ERROR(feeds.ReadFiles());
-  HT_ASSIGN_OR_RETURN(const onnx::ImportedModel model,
+  HT_ASSIGN_OR_RETURN(session.model,
                       tools::ReadGraphOrModel(folder.empty() ? path : folder + "/00_input.txt",
                                               feeds.FileValues()));
-  PrintNotes(model.notes);
-  const std::unique_ptr<ir::Graph>& graph = model.graph;
+  PrintNotes(session.model.notes);
+  const ir::Graph& graph = *session.model.graph;
   if (!folder.empty()) {
-    feeds.AddFrom(folder, *graph);
+    feeds.AddFrom(folder, graph);
     HT_RETURN_IF_ERROR(feeds.ReadFiles());
   }
-  HT_ASSIGN_OR_RETURN(session.feeds, feeds.MakeTensors(*graph));
+  HT_ASSIGN_OR_RETURN(session.feeds, feeds.MakeTensors(graph));
   if (absl::GetFlag(FLAGS_threads) > 0) SetNumThreads(absl::GetFlag(FLAGS_threads));
   if (const std::string note = NoteOnThreads(absl::GetFlag(FLAGS_threads)); !note.empty()) {
     PrintNotes({note});
   }
+  session.checkpoint = absl::GetFlag(FLAGS_variables);
+  if (session.checkpoint.empty()) session.checkpoint = InFolder(folder, "variables.ckpt");
+  if (session.look != Look::kNone && session.look != Look::kReference) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(session.graph,
-                      tools::LowerForFetches(*graph, absl::GetFlag(FLAGS_fetch), session.device,
+                      tools::LowerForFetches(graph, absl::GetFlag(FLAGS_fetch), session.device,
                                              absl::GetFlag(FLAGS_dump)));
   PrintNotes(session.graph.notes);
-  std::string checkpoint = absl::GetFlag(FLAGS_variables);
-  if (checkpoint.empty()) checkpoint = InFolder(folder, "variables.ckpt");
-  if (!checkpoint.empty()) {
-    HT_ASSIGN_OR_RETURN(const tools::LoadedVariables loaded,
-                        tools::LoadVariables(checkpoint, *session.graph.lowered, session.store));
-    PrintNotes(loaded.notes);
-    session.run_count = loaded.run_count;
-  }
-  return tools::GiveVariables(model.variables, *session.graph.lowered, session.store);
+  HT_ASSIGN_OR_RETURN(session.run_count, LoadState(session, *session.graph.lowered, session.store));
+  return absl::OkStatus();
 }
 
 absl::Status RunSteps(Session& session) {
@@ -238,6 +299,52 @@ absl::Status Compare(Session& session, bool* differs) {
   return absl::OkStatus();
 }
 
+// Tables of the step in several precisions. Sets `differs` if a value of --compare is over the tolerance.
+absl::Status LookAtPrecision(const Session& session, bool* differs) {
+  const tools::StepSource source{
+      *session.model.graph,
+      session.device,
+      absl::GetFlag(FLAGS_seed),
+      session.feeds,
+      absl::GetFlag(FLAGS_steps),
+      absl::GetFlag(FLAGS_fetch),
+      [&session](const ir::Graph& lowered, runtime::VariableStore& store) {
+        return LoadState(session, lowered, store);
+      }};
+  const double given = absl::GetFlag(FLAGS_tolerance);
+  const double tolerance = given == 0 ? tools::kLowTolerance : given;
+  std::string text;
+  if (session.look == Look::kRanges) {
+    HT_ASSIGN_OR_RETURN(const amp::RangeReport report, tools::MeasureRanges(source));
+    text = tools::ToTable(report, source.traced, kComparedRows);
+  } else if (session.look == Look::kBisect) {
+    const DType low = *ParsePrecision(absl::GetFlag(FLAGS_bisect));
+    HT_ASSIGN_OR_RETURN(const tools::Culprits culprits,
+                        tools::FindCulpritNodes(source, low, tolerance));
+    text = tools::ToText(culprits, tolerance);
+  } else {
+    const std::vector<std::string> names = absl::GetFlag(FLAGS_compare);
+    HT_ASSIGN_OR_RETURN(
+        const auto differences,
+        tools::ComparePrecisions(source, *ParsePrecision(names[0]), *ParsePrecision(names[1])));
+    text = tools::ToTable(differences, tolerance, kComparedRows);
+    *differs = tools::FirstOver(differences, tolerance) != nullptr;
+  }
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Execute(Session& session, bool* differs) {
+  switch (session.look) {
+    case Look::kNone:
+      return RunSteps(session);
+    case Look::kReference:
+      return Compare(session, differs);
+    default:
+      return LookAtPrecision(session, differs);
+  }
+}
+
 int Main(const std::vector<char*>& arguments) {
   Session session;
   bool differs = false;
@@ -245,9 +352,7 @@ int Main(const std::vector<char*>& arguments) {
       arguments.size() != 2
           ? WrongOption("expected one FILE or folder; halftone_run FILE --feed x=x.npy --fetch y")
           : Prepare(arguments[1], session);
-  if (status.ok()) {
-    status = absl::GetFlag(FLAGS_compare).empty() ? RunSteps(session) : Compare(session, &differs);
-  }
+  if (status.ok()) status = Execute(session, &differs);
   const std::string save = absl::GetFlag(FLAGS_save);
   if (status.ok() && !save.empty()) {
     status = tools::SaveVariables(save, session.store, session.run_count);
@@ -263,7 +368,7 @@ int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "halftone_run FILE|FOLDER|MODEL.onnx --feed x=x.npy --fetch y [--variables CHECKPOINT] [--seed N] "
       "[--steps N] [--out DIR] [--device cpu|reference|cuda[:N]] [--profile trace.json] "
-      "[--compare reference]: runs a graph file");
+      "[--compare reference|f32,f16] [--bisect f16] [--ranges]: runs a graph file");
   return halftone::cli::WithinMemory("halftone_run", [argc, argv] {
     return halftone::cli::FinishOutput("halftone_run",
                                        halftone::Main(halftone::cli::ParseCommandLine(argc, argv)));

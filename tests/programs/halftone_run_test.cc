@@ -231,11 +231,13 @@ TEST_F(HalftoneRun, RefusesWrongOptions) {
   EXPECT_EQ(Error(2, ok + " --steps 0"), "--steps: expected 1 or more\n");
   EXPECT_EQ(Error(2, ok + " --threads=-1"), "--threads: got -1, expected 0..1024\n");
   EXPECT_EQ(Error(2, ok + " --tolerance=nan"), "--tolerance: expected 0 or more\n");
-  EXPECT_EQ(Error(2, ok + " --compare=cuda"), "--compare=cuda: expected reference\n");
+  EXPECT_EQ(Error(2, ok + " --compare=cuda"),
+            "--compare=cuda: expected reference, or two of f32, f16, bf16\n");
   EXPECT_EQ(Error(2, ok + " --compare=reference --device=reference"),
             "--compare=reference: expected --device=cpu or cuda\n");
-  EXPECT_EQ(Error(2, ok + " --compare=reference --out=" + dir_.path()),
-            "--compare: shows all values; expected no --fetch, --out or --profile\n");
+  EXPECT_EQ(
+      Error(2, ok + " --compare=reference --out=" + dir_.path()),
+      "--compare, --bisect, --ranges: show tables; expected no --fetch, --out or --profile\n");
   EXPECT_EQ(Error(2, graph + " --feed x"), "--feed x: expected INPUT=" + sources);
   for (const char* source :
        {"x=", "x=random", "x=normal", "x=arange:0", "x=normal:-1", "x=ones:2"}) {

@@ -8,34 +8,17 @@
 
 #include "halftone/kernels/reference_evaluator.h"
 #include "halftone/passes/rewrite/rewrite.h"
+#include "halftone/tools/support/kept_step.h"
 #include "halftone/tools/support/table.h"
 
 namespace halftone::tools {
 namespace {
-
-using Values = std::map<std::pair<int64_t, int>, Tensor>;  // by node id and output
 
 absl::StatusOr<std::vector<Tensor>> Evaluate(const ir::Node& node, const Values& values,
                                              uint64_t run_count) {
   std::vector<Tensor> operands;
   for (const ir::Value& v : node.inputs()) operands.push_back(values.at({v.node->id(), v.index}));
   return kernels::ReferenceEvaluator(run_count).Evaluate(node, operands);
-}
-
-// What a step starts from: feeds, variables (copied: the step moves them) and constants.
-Values SourcesOf(const ir::Graph& graph, const runtime::VariableStore& store,
-                 const std::vector<Tensor>& feeds) {
-  Values values;
-  size_t input = 0;
-  for (const auto& node : graph.nodes()) {
-    const std::string& op = node->op().name;
-    if (op == "input") values[{node->id(), 0}] = feeds[input++];
-    if (op == "constant") values[{node->id(), 0}] = node->attrs().Get<Tensor>("value");
-    if (op == "variable") {
-      values[{node->id(), 0}] = store.Find(node->attrs().GetString("name"))->value().Clone();
-    }
-  }
-  return values;
 }
 
 std::string Number(double error) {
@@ -74,24 +57,11 @@ absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const 
                                                 uint64_t seed, runtime::VariableStore& store,
                                                 const std::vector<Tensor>& feeds,
                                                 uint64_t run_count) {
-  std::unique_ptr<ir::Graph> graph = lowered.Clone();
-  graph->outputs().clear();
-  for (const auto& node : graph->nodes()) {
-    if (passes::IsSource(*node)) continue;
-    for (int i = 0; i < node->num_outputs(); ++i) graph->outputs().push_back({"", node->output(i)});
-  }
-  HT_ASSIGN_OR_RETURN(Step step, Step::Create(std::move(graph), device, seed, store));
-  const ir::Graph& compiled = step.executable().graph();
-  Values want = SourcesOf(compiled, store, feeds);
-  Values got = want;
-  HT_ASSIGN_OR_RETURN(const std::vector<Tensor> results, step.Run(feeds, run_count));
-  for (size_t i = 0; i < results.size(); ++i) {
-    const ir::Value value = compiled.outputs()[i].value;
-    got[{value.node->id(), value.index}] = results[i];
-  }
-
-  std::map<int64_t, std::string> kernels;
-  for (const auto& s : step.executable().steps()) kernels[s.node->id()] = s.kernel->name();
+  HT_ASSIGN_OR_RETURN(KeptStep step, KeptStep::Create(lowered, device, seed, store));
+  const ir::Graph& compiled = step.graph();
+  Values want = step.Sources(feeds);
+  HT_ASSIGN_OR_RETURN(const Values got, step.Run(feeds, run_count));
+  std::map<int64_t, std::string> kernels = step.KernelNames();
   Comparison comparison;
   for (const auto& node : compiled.nodes()) {
     if (passes::IsSource(*node) || node->num_outputs() == 0) continue;
@@ -105,7 +75,7 @@ absl::StatusOr<Comparison> CompareWithReference(const ir::Graph& lowered, const 
                                    node->output_type(i).ToString(), kernels[node->id()],
                                    RelativeError(value, end_to_end[index]),
                                    RelativeError(value, own[index])});
-      if (IsLow(value.dtype())) comparison.usual_tolerance = 3e-2;
+      if (IsLow(value.dtype())) comparison.usual_tolerance = kLowTolerance;
     }
   }
   return comparison;

@@ -25,11 +25,12 @@ struct ValueError {
   double own_error = 0;
 };
 
+// What right results may differ by: in f32, and where values are 16-bit, whose roundings add up.
+inline constexpr double kF32Tolerance = 1e-4, kLowTolerance = 3e-2;
+
 struct Comparison {
-  std::vector<ValueError> values;  // in the order of the step
-  // What both sides may differ by when every kernel is right: 1e-4, or 3e-2 where the step has
-  // values in 16 bit, whose roundings add up.
-  double usual_tolerance = 1e-4;
+  std::vector<ValueError> values;          // in the order of the step
+  double usual_tolerance = kF32Tolerance;  // or kLowTolerance, if the step has 16-bit values
 };
 
 // Runs one step of `lowered` on `device` and on reference kernels, from the present values of

@@ -1,7 +1,7 @@
 // LSTM and GRU: one op of ours is one direction, from the gates that the input gives on.
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "halftone/graph/onnx/node_export.h"
 #include "halftone/graph/onnx/rules/formulas.h"
 #include "halftone/graph/ops/support/infer.h"
@@ -45,7 +45,7 @@ void CheckActivations(NodeImport& n, size_t directions, const std::vector<std::s
   const auto* given = n.Raw<std::vector<std::string>>("activations");
   bool same = given != nullptr && given->size() == directions * expected.size();
   for (size_t i = 0; same && i < given->size(); ++i) {
-    same = absl::AsciiStrToLower((*given)[i]) == expected[i % expected.size()];
+    same = absl::EqualsIgnoreCase((*given)[i], expected[i % expected.size()]);
   }
   if (!same) n.Fail("activations other than the usual ones are not covered");
 }
@@ -139,7 +139,7 @@ void CheckStates(NodeImport& n, int i, const char* name, const Recurrence& r) {
 }
 
 Exprs ImportLstm(NodeImport& n) {
-  const Recurrence r = ReadRecurrence(n, kLstmImport, {"sigmoid", "tanh", "tanh"});
+  const Recurrence r = ReadRecurrence(n, kLstmImport, {"Sigmoid", "Tanh", "Tanh"});
   CheckStates(n, 5, "initial_h", r);
   CheckStates(n, 6, "initial_c", r);
   if (n.has(7)) n.Fail("peepholes are not covered");
@@ -164,7 +164,7 @@ Exprs ImportLstm(NodeImport& n) {
 }
 
 Exprs ImportGru(NodeImport& n) {
-  const Recurrence r = ReadRecurrence(n, kGruImport, {"sigmoid", "tanh"});
+  const Recurrence r = ReadRecurrence(n, kGruImport, {"Sigmoid", "Tanh"});
   CheckStates(n, 5, "initial_h", r);
   if (!n.Bool("linear_before_reset", false)) n.Fail("linear_before_reset = 0 is not covered");
   if (!n.ok()) return {};

@@ -1,0 +1,185 @@
+// halftone_run --compare f32,f16, --bisect and --ranges.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "halftone/core/io/npy.h"
+#include "halftone/graph/ir/text.h"
+#include "halftone/tests/programs/start.h"
+#include "halftone/tests/support/temp_dir.h"
+#include "halftone/tools/support/culprits.h"
+#include "halftone/tools/support/precision.h"
+
+namespace halftone::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Search {
+  std::vector<std::string> found;
+  int trials = 0;
+};
+
+// `count` candidates, of which these must be left out.
+Search FindPlanted(int count, const std::vector<int>& planted) {
+  std::vector<std::string> candidates;
+  for (int i = 0; i < count; ++i) candidates.push_back(Concat("n", i));
+  Search search;
+  const auto found = tools::FindCulprits(
+      candidates, [&](const std::vector<std::string>& out) -> absl::StatusOr<bool> {
+        ++search.trials;
+        return std::all_of(planted.begin(), planted.end(), [&](int p) {
+          return std::find(out.begin(), out.end(), candidates[static_cast<size_t>(p)]) != out.end();
+        });
+      });
+  EXPECT_TRUE(found.ok()) << found.status();
+  if (found.ok()) search.found = *found;
+  return search;
+}
+
+TEST(FindCulprits, FindsOneOf300InAtMost11Trials) {
+  for (int p = 0; p < 300; ++p) {
+    const Search search = FindPlanted(300, {p});
+    EXPECT_THAT(search.found, ElementsAre(Concat("n", p)));
+    EXPECT_LE(search.trials, 11) << p;
+  }
+}
+
+TEST(FindCulprits, FindsSeveralAndNone) {
+  EXPECT_THAT(FindPlanted(300, {7, 8, 250}).found, ElementsAre("n7", "n8", "n250"));
+  EXPECT_THAT(FindPlanted(3, {0, 1, 2}).found, ElementsAre("n0", "n1", "n2"));
+  EXPECT_THAT(FindPlanted(1, {0}).found, ElementsAre("n0"));
+  const Search none = FindPlanted(300, {});
+  EXPECT_THAT(none.found, IsEmpty());
+  EXPECT_EQ(none.trials, 1);
+  EXPECT_THAT(FindPlanted(0, {}).found, IsEmpty());
+}
+
+TEST(FindCulprits, AnErrorEndsIt) {
+  const auto found = tools::FindCulprits(
+      {"a"}, [](const auto&) -> absl::StatusOr<bool> { return OutOfRange("no"); });
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST(InPrecision, KeepsThePolicyOfTheGraph) {
+  const auto graph = ir::Parse(
+      "graph @g(%x: f32[2,2]) {\n"
+      "  amp() {dtype=bf16, deny=[\"softmax\"], trim=false}\n"
+      "  %y = matmul(%x, %x)\n"
+      "  return %y\n"
+      "}\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto f32 = tools::InPrecision(**graph, DType::kF32);
+  ASSERT_TRUE(f32.ok()) << f32.status();
+  EXPECT_THAT((*f32)->ToString(), ::testing::Not(HasSubstr("amp(")));
+  const auto f16 = tools::InPrecision(**graph, DType::kF16, {"y"});
+  ASSERT_TRUE(f16.ok()) << f16.status();
+  EXPECT_THAT((*f16)->ToString(),
+              HasSubstr("amp() {deny=[\"softmax\", \"y\"], dtype=f16, trim=false}"));
+  (*graph)->FindNode("y")->amp.decided = true;
+  EXPECT_EQ(tools::InPrecision(**graph, DType::kF16).status().message(),
+            "the precision of %y is decided already; expected a graph as traced");
+}
+
+class HalftoneRunPrecision : public ::testing::Test {
+ protected:
+  Result Run(const std::string& graph, const std::string& options) {
+    WriteBytes(dir_.Path("graph.txt"), graph);
+    return Start("tools/halftone_run", dir_.Path("graph.txt") + " " + options);
+  }
+  std::string Feed(const char* name, const Tensor& value) {
+    const std::string path = dir_.Path(std::string(name) + ".npy");
+    EXPECT_TRUE(io::WriteNpy(path, value).ok());
+    return Concat(" --feed ", name, "=", path);
+  }
+  const TempDir dir_;
+};
+
+// 40000 + 40000 is infinite in f16 and 79872 in bf16: 128 of 80000 away.
+constexpr const char* kProduct =
+    "graph @g(%x: f32[2,2]) {\n"
+    "  %w = variable \"w\" {init=\"constant(1)\"} : f32[2,2]\n"
+    "  amp() {dtype=f16, trim=false}\n"
+    "  %y = matmul(%x, %w)\n"
+    "  return %y\n"
+    "}\n";
+const Tensor kLarge = Tensor::Of(DType::kF32, {2, 2}, {40000, 40000, 1, 1});
+
+TEST_F(HalftoneRunPrecision, ComparesTwo) {
+  const std::string feed = Feed("x", kLarge);
+  const Result f16 = Run(kProduct, "--compare f32,f16" + feed);
+  EXPECT_EQ(f16.status, 3) << f16.err;
+  EXPECT_EQ(f16.out,
+            "value  op      type      other type  error\n"
+            "%y     matmul  f32[2,2]  f16[2,2]      inf\n"
+            "first value over 0.03 in the order of the step: %y (matmul), error inf\n");
+  const Result bf16 = Run(kProduct, "--compare f32,bf16" + feed);
+  EXPECT_EQ(bf16.status, 0) << bf16.err;
+  EXPECT_EQ(bf16.out,
+            "value  op      type      other type   error\n"
+            "%y     matmul  f32[2,2]  bf16[2,2]   0.0016\n"
+            "all 1 values are within 0.03\n");
+}
+
+TEST_F(HalftoneRunPrecision, MeasuresRanges) {
+  const Result run = Run(kProduct, "--ranges --steps 2" + Feed("x", kLarge));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out,
+            "value  op      largest  smallest not 0  overflow in f16  become 0  not finite\n"
+            "%y     matmul    8e+04               2           50.0 %     0.0 %       0.0 %\n"
+            "a policy that keeps f32 what leaves the range of f16:\n"
+            "dtype f16\n"
+            "deny y\n"
+            "trim false\n");
+}
+
+// Of 300 nodes in f16 one rounds away what %d, in f32, would be: (1 + 2^-13) - 1.
+TEST_F(HalftoneRunPrecision, BisectsToTheNodeAtFault) {
+  std::string graph =
+      "graph @g(%x: f32[1,1], %s: f32[1,1]) {\n"
+      "  %w = variable \"w\" {init=\"constant(1)\"} : f32[1,1]\n"
+      "  amp() {dtype=f16, trim=false, allow=[\"bad\"], deny=[\"d\"]}\n"
+      "  %first = linear(%x, %w)\n";
+  const auto chain = [&](const std::string& name, int count, std::string from) {
+    for (int i = 0; i < count; ++i) {
+      const std::string next = Concat("%", name, i);
+      graph += Concat("  ", next, " = linear(", from, ", %w)\n");
+      from = next;
+    }
+    return from;
+  };
+  const std::string before = chain("a", 149, "%first");
+  graph += Concat("  %bad = add(", before, ", %s)\n  %d = sub(%bad, ", before, ")\n");
+  graph += Concat("  return ", chain("b", 149, "%d"), "\n}\n");
+  const std::string feed = Feed("x", Tensor::Of(DType::kF32, {1, 1}, {1})) + "," +
+                           Feed("s", Tensor::Of(DType::kF32, {1, 1}, {std::ldexp(1.0, -13)}))
+                               .substr(std::string(" --feed ").size());
+  const Result run = Run(graph, "--bisect f16" + feed);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, ::testing::MatchesRegex(
+                           "(9|10|11|12) runs, 300 nodes in f16: outputs are within 0.03 of those "
+                           "in f32 with this policy:\ndtype f16\nallow bad\ndeny d\ndeny bad\n"
+                           "trim false\n"));
+}
+
+TEST_F(HalftoneRunPrecision, AsksForOneLookAndWhatItTakes) {
+  const auto err = [&](const std::string& options) {
+    const Result run = Run(kProduct, options + Feed("x", kLarge));
+    EXPECT_EQ(run.status, 2) << options;
+    return run.err;
+  };
+  EXPECT_THAT(err("--compare f32"),
+              HasSubstr("--compare=f32: expected reference, or two of f32, "));
+  EXPECT_THAT(err("--compare f32,f64"), HasSubstr("expected reference, or two of f32, f16, bf16"));
+  EXPECT_THAT(err("--bisect f32"), HasSubstr("--bisect=f32: expected f16 or bf16"));
+  EXPECT_THAT(err("--bisect f16 --ranges"), HasSubstr("expected one of them"));
+  EXPECT_THAT(err("--ranges --fetch y"), HasSubstr("expected no --fetch, --out or --profile"));
+  EXPECT_THAT(err("--bisect f16 --save s.ckpt"), HasSubstr("end in several states"));
+}
+
+}  // namespace
+}  // namespace halftone::testing

@@ -1,0 +1,249 @@
+#include "halftone/tools/support/precision.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "halftone/graph/ir/builder.h"
+#include "halftone/graph/runtime/compile.h"
+#include "halftone/passes/amp/policy.h"
+#include "halftone/passes/rewrite/rewrite.h"
+#include "halftone/tools/support/amp_table.h"
+#include "halftone/tools/support/compare.h"
+#include "halftone/tools/support/culprits.h"
+#include "halftone/tools/support/kept_step.h"
+#include "halftone/tools/support/table.h"
+
+namespace halftone::tools {
+namespace {
+
+// Runs all steps of `source` but the last.
+absl::Status RunUp(const StepSource& source, const ir::Graph& lowered,
+                   runtime::VariableStore& store, uint64_t& run_count) {
+  if (source.steps < 2) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(Step step, Step::Create(lowered.Clone(), source.device, source.seed, store));
+  for (int i = 1; i < source.steps; ++i) {
+    HT_RETURN_IF_ERROR(step.Run(source.feeds, run_count++).status());
+  }
+  return absl::OkStatus();
+}
+
+// A value of the last step.
+struct SeenValue {
+  std::string name, op, type;
+  Tensor tensor;
+};
+
+// Floats that a step computes, in its order.
+std::vector<SeenValue> SeenValues(const ir::Graph& graph, const Values& values) {
+  std::vector<SeenValue> seen;
+  for (const auto& node : graph.nodes()) {
+    if (passes::IsSource(*node)) continue;
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      if (!IsFloat(node->output_type(i).dtype)) continue;
+      seen.push_back({node->output(i).ToString(), node->op().name, node->output_type(i).ToString(),
+                      values.at({node->id(), i})});
+    }
+  }
+  return seen;
+}
+
+absl::StatusOr<std::vector<SeenValue>> RunIn(const StepSource& source, DType dtype) {
+  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, dtype));
+  HT_ASSIGN_OR_RETURN(const FetchedGraph fetched, LowerForFetches(*graph, {}, source.device, ""));
+  runtime::VariableStore store;
+  HT_ASSIGN_OR_RETURN(uint64_t run_count, source.load(*fetched.lowered, store));
+  HT_RETURN_IF_ERROR(RunUp(source, *fetched.lowered, store, run_count));
+  HT_ASSIGN_OR_RETURN(KeptStep step,
+                      KeptStep::Create(*fetched.lowered, source.device, source.seed, store));
+  HT_ASSIGN_OR_RETURN(const Values values, step.Run(source.feeds, run_count));
+  return SeenValues(step.graph(), values);
+}
+
+// The outputs of the last step.
+absl::StatusOr<std::vector<Tensor>> OutputsIn(const StepSource& source, DType dtype,
+                                              const std::vector<std::string>& f32_paths) {
+  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, dtype, f32_paths));
+  HT_ASSIGN_OR_RETURN(FetchedGraph fetched,
+                      LowerForFetches(*graph, source.fetch, source.device, ""));
+  runtime::VariableStore store;
+  HT_ASSIGN_OR_RETURN(uint64_t run_count, source.load(*fetched.lowered, store));
+  HT_ASSIGN_OR_RETURN(Step step,
+                      Step::Create(std::move(fetched.lowered), source.device, source.seed, store));
+  std::vector<Tensor> outputs;
+  for (int i = 0; i < source.steps; ++i) {
+    HT_ASSIGN_OR_RETURN(outputs, step.Run(source.feeds, run_count++));
+  }
+  return outputs;
+}
+
+bool AllWithin(const std::vector<Tensor>& got, const std::vector<Tensor>& want, double tolerance) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (!IsFloat(want[i].dtype())) continue;
+    if (!(RelativeError(got[i], want[i]) <= tolerance)) return false;
+  }
+  return true;
+}
+
+std::string Short(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", number);
+  return text;
+}
+
+// The policy that `traced` asks for, in `low` and with more denied.
+amp::Policy PolicyIn(const ir::Graph& traced, DType low, const std::vector<std::string>& denied) {
+  amp::Policy policy;
+  if (const ir::Node* marker = passes::FindMarker(traced, "amp"); marker != nullptr) {
+    policy = amp::Policy::FromMarker(*marker);
+  }
+  policy.dtype = low;
+  policy.deny.insert(policy.deny.end(), denied.begin(), denied.end());
+  return policy;
+}
+
+// Nodes that are 16-bit, in the order of the step.
+absl::StatusOr<std::vector<std::string>> LowNodes(const StepSource& source, DType low) {
+  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, low));
+  HT_ASSIGN_OR_RETURN(const auto target, runtime::TargetOf(source.device));
+  HT_ASSIGN_OR_RETURN(const passes::AmpReport report, DecideAmp(*graph, *target));
+  std::vector<std::string> paths;
+  for (const passes::AmpReportRow& row : report.rows) {
+    if (IsLow(row.dtype)) paths.push_back(row.node);
+  }
+  return paths;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> InPrecision(const ir::Graph& traced, DType low,
+                                                       const std::vector<std::string>& f32_paths) {
+  for (const auto& node : traced.nodes()) {
+    if (!node->amp.decided) continue;
+    return InvalidArgument("the precision of %", node->name(),
+                           " is decided already; expected a graph as traced");
+  }
+  std::unique_ptr<ir::Graph> graph = traced.Clone();
+  if (ir::Node* marker = passes::FindMarker(*graph, "amp"); marker != nullptr) {
+    graph->Remove({marker});
+  }
+  if (!IsLow(low)) return graph;
+  ir::Builder builder(graph.get());
+  builder.Root("amp", {}, PolicyIn(traced, low, f32_paths).ToMarker());
+  HT_RETURN_IF_ERROR(builder.status());
+  return graph;
+}
+
+absl::StatusOr<std::vector<PrecisionDifference>> ComparePrecisions(const StepSource& source,
+                                                                   DType left, DType right) {
+  HT_ASSIGN_OR_RETURN(const std::vector<SeenValue> wanted, RunIn(source, left));
+  HT_ASSIGN_OR_RETURN(const std::vector<SeenValue> seen, RunIn(source, right));
+  std::map<std::string, const SeenValue*> by_name;
+  for (const SeenValue& value : seen) by_name[value.name] = &value;
+  std::vector<PrecisionDifference> differences;
+  for (const SeenValue& want : wanted) {
+    const auto got = by_name.find(want.name);
+    if (got == by_name.end() || got->second->op != want.op) continue;
+    const SeenValue& other = *got->second;
+    if (other.tensor.shape() != want.tensor.shape()) continue;
+    differences.push_back(
+        {want.name, want.op, want.type, other.type, RelativeError(other.tensor, want.tensor)});
+  }
+  return differences;
+}
+
+const PrecisionDifference* FirstOver(const std::vector<PrecisionDifference>& differences,
+                                     double tolerance) {
+  const auto over = [&](const PrecisionDifference& d) { return !(d.error <= tolerance); };
+  const auto first = std::find_if(differences.begin(), differences.end(), over);
+  return first == differences.end() ? nullptr : &*first;
+}
+
+std::string ToTable(const std::vector<PrecisionDifference>& differences, double tolerance,
+                    size_t limit) {
+  std::vector<PrecisionDifference> order = differences;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.error > b.error; });
+  std::vector<std::vector<std::string>> rows = {{"value", "op", "type", "other type", ">error"}};
+  for (const PrecisionDifference& d : order) {
+    if (rows.size() > limit) break;
+    rows.push_back({d.value, d.op, d.left_type, d.right_type, Short(d.error)});
+  }
+  const size_t shown = rows.size() - 1;
+  std::string text = FormatTable(std::move(rows));
+  if (order.size() > shown) text += Concat("and ", order.size() - shown, " more\n");
+  const PrecisionDifference* first = FirstOver(differences, tolerance);
+  if (first == nullptr) {
+    return text + Concat("all ", differences.size(), " values are within ", tolerance, "\n");
+  }
+  return text + Concat("first value over ", tolerance, " in the order of the step: ", first->value,
+                       " (", first->op, "), error ", Short(first->error), "\n");
+}
+
+absl::StatusOr<amp::RangeReport> MeasureRanges(const StepSource& source) {
+  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, DType::kF32));
+  HT_ASSIGN_OR_RETURN(const FetchedGraph fetched, LowerForFetches(*graph, {}, source.device, ""));
+  runtime::VariableStore store;
+  HT_ASSIGN_OR_RETURN(uint64_t run_count, source.load(*fetched.lowered, store));
+  HT_ASSIGN_OR_RETURN(KeptStep step,
+                      KeptStep::Create(*fetched.lowered, source.device, source.seed, store));
+  amp::RangeReport report;
+  for (int i = 0; i < source.steps; ++i) {
+    HT_ASSIGN_OR_RETURN(const Values values, step.Run(source.feeds, run_count++));
+    for (const auto& node : step.graph().nodes()) {
+      if (passes::IsSource(*node)) continue;
+      for (int k = 0; k < node->num_outputs(); ++k) {
+        report.Add(node->output(k), values.at({node->id(), k}));
+      }
+    }
+  }
+  return report;
+}
+
+std::string ToTable(const amp::RangeReport& report, const ir::Graph& traced, size_t limit) {
+  std::vector<std::vector<std::string>> rows = {{"value", "op", ">largest", ">smallest not 0",
+                                                 ">overflow in f16", ">become 0", ">not finite"}};
+  const std::vector<amp::RangeRow> all = report.Rows();
+  for (const amp::RangeRow& row : all) {
+    if (rows.size() > limit) break;
+    const amp::Range& r = row.range;
+    const auto share = [&](int64_t part) {
+      return FormatShare(static_cast<double>(part), static_cast<double>(r.elements));
+    };
+    rows.push_back({row.value, row.op, Short(r.largest),
+                    r.zeros + r.non_finite == r.elements ? "-" : Short(r.smallest),
+                    share(r.overflows), share(r.underflows), share(r.non_finite)});
+  }
+  const size_t shown = rows.size() - 1;
+  std::string text = FormatTable(std::move(rows));
+  if (all.size() > shown) text += Concat("and ", all.size() - shown, " more\n");
+  const std::vector<std::string> denied = report.Propose(traced).deny;
+  if (denied.empty()) return text + "no node of the graph as traced leaves the range of f16\n";
+  return text + "a policy that keeps f32 what leaves the range of f16:\n" +
+         PolicyIn(traced, DType::kF16, denied).ToString();
+}
+
+absl::StatusOr<Culprits> FindCulpritNodes(const StepSource& source, DType low, double tolerance) {
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> candidates, LowNodes(source, low));
+  HT_ASSIGN_OR_RETURN(const std::vector<Tensor> want, OutputsIn(source, DType::kF32, {}));
+  Culprits culprits;
+  culprits.candidates = candidates.size();
+  culprits.runs = 1;
+  const auto works = [&](const std::vector<std::string>& f32_paths) -> absl::StatusOr<bool> {
+    ++culprits.runs;
+    HT_ASSIGN_OR_RETURN(const std::vector<Tensor> got, OutputsIn(source, low, f32_paths));
+    return AllWithin(got, want, tolerance);
+  };
+  HT_ASSIGN_OR_RETURN(culprits.paths, FindCulprits(candidates, works));
+  culprits.policy = PolicyIn(source.traced, low, culprits.paths);
+  return culprits;
+}
+
+std::string ToText(const Culprits& culprits, double tolerance) {
+  const std::string text =
+      Concat(culprits.runs, " runs, ", culprits.candidates, " nodes in ",
+             Name(*culprits.policy.dtype), ": outputs are within ", tolerance, " of those in f32");
+  if (culprits.paths.empty()) return text + "\n";
+  return text + " with this policy:\n" + culprits.policy.ToString();
+}
+
+}  // namespace halftone::tools
