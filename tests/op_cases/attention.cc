@@ -46,8 +46,9 @@ void AddCases_attention(std::vector<OpCase>& cases) {
     operands.push_back(Pinned(Reals(Shape(stats), 1, 2)));
     operands.push_back(Reals(y));
     operands.insert(operands.end(), mask.begin(), mask.end());
-    cases.push_back(
-        NoGradient(Case("scaled_dot_product_attention_grad", variant, operands, attrs)));
+    OpCase grad = Case("scaled_dot_product_attention_grad", variant, operands, attrs);
+    grad.gradient = c.gradient;
+    cases.push_back(grad);
   };
   const ir::Attributes causal = {{"is_causal", true}};
   const ir::Attributes dropout = {{"dropout_p", 0.3}, {"seed", int64_t{-77}}};

@@ -5,24 +5,9 @@
 #include "halftone/core/status.h"
 #include "halftone/graph/ir/op.h"
 #include "halftone/kernels/registry_target.h"
+#include "halftone/tests/support/op_coverage.h"
 
 namespace halftone::testing {
-namespace {
-
-bool IsComputed(const ir::OpRecord& op) {
-  return !op.is_marker && op.name != "input" && op.name != "variable" && op.name != "constant" &&
-         op.name != "commit" && op.name.rfind("test_", 0) != 0;
-}
-
-// Whether a node may have `dtype` as its main one: that of its first operand of floats.
-bool MayBe(const ir::OpRecord& op, DType dtype) {
-  for (const ir::InputSpec& input : op.inputs) {
-    if (input.dtypes.Contains(DType::kF32)) return input.dtypes.Contains(dtype);
-  }
-  return false;
-}
-
-}  // namespace
 
 std::vector<std::string> TargetDifferences(const ir::Target& target, Device::Kind device) {
   const kernels::RegistryTarget registered(kernels::KernelRegistry::Global(), device, "registry");
@@ -34,7 +19,7 @@ std::vector<std::string> TargetDifferences(const ir::Target& target, Device::Kin
         target.name(), has ? " has one" : " has none"));
   };
   for (const ir::OpRecord* op : ir::OpRegistry::Global().All()) {
-    if (!IsComputed(*op)) continue;
+    if (!IsComputed(*op) || op->name.rfind("test_", 0) == 0) continue;
     compare(op->name, target.CanRun(op->name), registered.CanRun(op->name));
     if (std::any_of(op->attrs.begin(), op->attrs.end(),
                     [](const ir::AttrSpec& attr) { return attr.name == "group"; })) {
@@ -42,7 +27,7 @@ std::vector<std::string> TargetDifferences(const ir::Target& target, Device::Kin
               registered.JoinsUpdates(op->name));
     }
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-      if (!MayBe(*op, dtype)) continue;
+      if (!MayBeOf(*op, dtype)) continue;
       compare(Concat(op->name, " in ", Name(dtype)), target.HasKernel(op->name, dtype),
               registered.HasKernel(op->name, dtype));
     }
