@@ -15,6 +15,7 @@ ABSL_FLAG(std::string, workload, "mlp", "a name of benchmarks/support/workloads.
 ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
 ABSL_FLAG(int, threads, 2, "CPU threads");
 ABSL_FLAG(int, steps, 1, "training steps");
+ABSL_FLAG(uint32_t, batch, 0, "images or sequences; 0: as many as the workload has");
 ABSL_FLAG(std::string, gradients, "", "file for the gradients of the first step by parameter name");
 
 namespace halftone::benchmarks {
@@ -31,7 +32,7 @@ absl::Status WriteGradients(Workload& workload, const std::string& path) {
 }
 
 absl::Status Run() {
-  const auto made = MakeWorkload(absl::GetFlag(FLAGS_workload));
+  const auto made = MakeWorkload(absl::GetFlag(FLAGS_workload), absl::GetFlag(FLAGS_batch));
   if (!made.ok()) return Annotate(made.status(), "--workload: ");
   Workload* const workload = made->get();
   if (absl::GetFlag(FLAGS_threads) < 1 || absl::GetFlag(FLAGS_steps) < 1) {

@@ -60,68 +60,70 @@ optim::Optimizer Momentum(const optim::ParameterList& p) {
 optim::Optimizer Adam(const optim::ParameterList& p) { return optim::Adam(p, {.lr = 1e-4}); }
 optim::Optimizer AdamW(const optim::ParameterList& p) { return optim::AdamW(p, {.lr = 1e-4}); }
 
-Workload MakeMlp() {
-  return {"mlp",     Mlp(), {HashUniform(kX, {128, 256}, 1), HashLabels(kTarget, {128}, 10)},
+Workload MakeMlp(int64_t batch) {
+  return {"mlp",     Mlp(), {HashUniform(kX, {batch, 256}, 1), HashLabels(kTarget, {batch}, 10)},
           ClassLoss, Sgd,   300};
 }
-Workload MakeFashionCnn() {
+Workload MakeFashionCnn(int64_t batch) {
   return {"fashion_cnn",
           FashionCnn(),
-          {HashUniform(kX, {128, 1, 28, 28}, 1), HashLabels(kTarget, {128}, 10)},
+          {HashUniform(kX, {batch, 1, 28, 28}, 1), HashLabels(kTarget, {batch}, 10)},
           ClassLoss,
           Adam,
           20};
 }
-Workload MakeResNet50() {
+Workload MakeResNet50(int64_t batch) {
   return {"resnet50",
           std::make_unique<models::ResNet>(50),
-          {HashUniform(kX, {16, 3, 224, 224}, 1), HashLabels(kTarget, {16}, 1000)},
+          {HashUniform(kX, {batch, 3, 224, 224}, 1), HashLabels(kTarget, {batch}, 1000)},
           ClassLoss,
           Momentum<100>};
 }
-Workload MakeBertBase() {
+Workload MakeBertBase(int64_t batch) {
   return {"bert_base",
           std::make_unique<models::Transformer>(models::BertBase()),
-          {HashLabels(kX, {8, 128}, 30522), HashLabels(kTarget, {1024}, 30522)},
+          {HashLabels(kX, {batch, 128}, 30522), HashLabels(kTarget, {batch * 128}, 30522)},
           TokenLoss,
           AdamW};
 }
-Workload MakeGpt2Small() {
+Workload MakeGpt2Small(int64_t batch) {
   return {"gpt2_small",
           std::make_unique<models::Transformer>(models::Gpt2Small(256)),
-          {HashLabels(kX, {4, 256}, 50257), HashLabels(kTarget, {1024}, 50257)},
+          {HashLabels(kX, {batch, 256}, 50257), HashLabels(kTarget, {batch * 256}, 50257)},
           TokenLoss,
           AdamW};
 }
-Workload MakeEdsr() {
+Workload MakeEdsr(int64_t batch) {
   return {"edsr",
           std::make_unique<models::Edsr>(),
-          {HashUniform(kX, {8, 3, 48, 48}, 1), HashUniform(kTarget, {8, 3, 192, 192}, 1)},
+          {HashUniform(kX, {batch, 3, 48, 48}, 1), HashUniform(kTarget, {batch, 3, 192, 192}, 1)},
           ImageLoss,
           Adam,
           5};
 }
-Workload MakeSsd512() {
+Workload MakeSsd512(int64_t batch) {
   constexpr int64_t kAnchors = 18432;
   return {"ssd512_resnet50",
           std::make_unique<models::Ssd512>(),
-          {HashUniform(kX, {2, 3, 512, 512}, 1), SparseHashLabels(kTarget, {2, kAnchors}, 21, 100),
-           HashUniform(kBoxes, {2, kAnchors, 4}, 1)},
+          {HashUniform(kX, {batch, 3, 512, 512}, 1),
+           SparseHashLabels(kTarget, {batch, kAnchors}, 21, 100),
+           HashUniform(kBoxes, {batch, kAnchors, 4}, 1)},
           DetectionLoss,
           Momentum<1>};
 }
 
 struct Entry {
   const char* name;
-  Workload (*make)();
+  Workload (*make)(int64_t batch);
+  int64_t batch;
 };
-constexpr Entry kEntries[] = {{"mlp", MakeMlp},
-                              {"fashion_cnn", MakeFashionCnn},
-                              {"resnet50", MakeResNet50},
-                              {"bert_base", MakeBertBase},
-                              {"gpt2_small", MakeGpt2Small},
-                              {"edsr", MakeEdsr},
-                              {"ssd512_resnet50", MakeSsd512}};
+constexpr Entry kEntries[] = {{"mlp", MakeMlp, 128},
+                              {"fashion_cnn", MakeFashionCnn, 128},
+                              {"resnet50", MakeResNet50, 16},
+                              {"bert_base", MakeBertBase, 8},
+                              {"gpt2_small", MakeGpt2Small, 4},
+                              {"edsr", MakeEdsr, 8},
+                              {"ssd512_resnet50", MakeSsd512, 2}};
 
 bool EndsWith(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -148,10 +150,12 @@ absl::Status Workload::SetHashWeights() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name) {
+absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name, int64_t batch) {
   std::string names;
   for (const Entry& entry : kEntries) {
-    if (name == entry.name) return std::make_unique<Workload>(entry.make());
+    if (name == entry.name) {
+      return std::make_unique<Workload>(entry.make(batch > 0 ? batch : entry.batch));
+    }
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
   return InvalidArgument("\"", name, "\" is unknown; expected one of ", names);

@@ -26,8 +26,9 @@ struct Workload {
   absl::Status SetHashWeights();
 };
 
-// Errors: InvalidArgument, with the names there are.
-absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name);
+// `batch`: images or sequences; 0: as many as the workload has. Errors: InvalidArgument, with the
+// names there are.
+absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const std::string& name, int64_t batch = 0);
 
 // What --amp says: "off", "bf16" or "f16". Errors: InvalidArgument.
 absl::Status SetPrecision(nn::Graph& graph, const std::string& amp);
