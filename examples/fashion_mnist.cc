@@ -1,5 +1,5 @@
-// Trains a small convolutional network on Fashion-MNIST, or any IDX data set of that form, with
-// mixed precision. Progress goes to standard error; the last line of standard output is one JSON
+// Trains a small convolutional network, or ResNet-18, on Fashion-MNIST, or any IDX data set of that
+// form, with mixed precision. Progress goes to standard error; the last line of standard output is one JSON
 // object. Exit status: 0 trained, 1 failed, 2 an option has a wrong value or memory is short.
 #include <algorithm>
 #include <cstdio>
@@ -7,20 +7,18 @@
 #include <new>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/usage.h"
 #include "absl/types/optional.h"
-#include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
-#include "halftone/core/cpu_count.h"
-#include "halftone/core/threads.h"
+#include "halftone/examples/models/resnet.h"
 #include "halftone/examples/support/checkpoints.h"
 #include "halftone/examples/support/dataset.h"
 #include "halftone/examples/support/device_choice.h"
 #include "halftone/examples/support/progress.h"
+#include "halftone/examples/support/setup.h"
 #include "halftone/halftone.h"
 
-ABSL_FLAG(std::string, amp, "auto",
-          "off, bf16, f16, or auto: the 16-bit type that is fast here, if any");
+ABSL_FLAG(std::string, model, "cnn", "cnn or resnet18");
+ABSL_FLAG(std::string, amp, "auto", halftone::example::kAmpHelp);
 ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, epochs, 3, "passes over the training images");
 ABSL_FLAG(int, batch, 128, "images per step");
@@ -43,14 +41,10 @@ namespace example = halftone::example;
 using halftone::DType;
 
 // In: images u8 [N,28,28], labels i64 [N]. Out: mean loss, number of right answers.
-class FashionCnn : public nn::Graph {
+class Classifier : public nn::Graph {
  public:
-  // Gradients need a scaled loss in f16 only: bf16 has the range of f32.
-  FashionCnn(double lr, bool scale_loss)
-      : nn::Graph("fashion_cnn"),
-        net_(nn::Conv2d(1, 32, 3, {.padding = 1}), nn::ReLU(),
-             nn::Conv2d(32, 64, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
-             nn::Linear(64 * 14 * 14, 128), nn::ReLU(), nn::Linear(128, 10)) {
+  Classifier(const std::string& name, nn::Module& net, double lr, bool scale_loss)
+      : nn::Graph(name), net_(net) {
     add_module("net", net_);
     optimizer = add_optimizer(optim::Adam(parameters(), {.lr = lr}));
     scaler = set_grad_scaler(amp::GradScaler({.growth_interval = 500, .enabled = scale_loss}));
@@ -69,11 +63,21 @@ class FashionCnn : public nn::Graph {
   nn::ScalerHandle scaler;
 
  private:
-  nn::Sequential net_;
+  nn::Module& net_;
 };
 
+// Null: there is none of this name.
+std::unique_ptr<nn::Module> MakeNet(const std::string& name) {
+  if (name == "resnet18") return std::make_unique<halftone::models::ResNet>(18, 10, 1);
+  if (name != "cnn") return nullptr;
+  return std::make_unique<nn::Sequential>(
+      nn::Conv2d(1, 32, 3, {.padding = 1}), nn::ReLU(), nn::Conv2d(32, 64, 3, {.padding = 1}),
+      nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64 * 14 * 14, 128), nn::ReLU(),
+      nn::Linear(128, 10));
+}
+
 // Share of right answers over a data set, in evaluation mode.
-absl::StatusOr<double> Evaluate(FashionCnn& model, const example::Dataset& data, int64_t batch) {
+absl::StatusOr<double> Evaluate(Classifier& model, const example::Dataset& data, int64_t batch) {
   model.eval();
   double right = 0;
   for (int64_t first = 0; first < data.size(); first += batch) {
@@ -85,7 +89,7 @@ absl::StatusOr<double> Evaluate(FashionCnn& model, const example::Dataset& data,
 }
 
 // From `at` to the end.
-absl::Status TrainFrom(example::Cursor at, FashionCnn& model, example::Dataset& train,
+absl::Status TrainFrom(example::Cursor at, Classifier& model, example::Dataset& train,
                        const example::Dataset& test, example::Checkpoints& checkpoints,
                        nn::RunLog& log, int epochs, int64_t batch) {
   example::Progress progress(epochs, (train.size() + batch - 1) / batch);
@@ -132,7 +136,7 @@ absl::Status TrainFrom(example::Cursor at, FashionCnn& model, example::Dataset& 
   return absl::OkStatus();
 }
 
-absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
+absl::Status Train(Classifier& model, int epochs, int64_t batch) {
   const std::string folder = absl::GetFlag(FLAGS_data);
   const int64_t limit = absl::GetFlag(FLAGS_limit);
   HT_ASSIGN_OR_RETURN(auto train, example::Dataset::Load(folder, "train", limit));
@@ -159,57 +163,30 @@ absl::Status Train(FashionCnn& model, int epochs, int64_t batch) {
   return checkpoints.WithWhatIsSaved(status);
 }
 
-int Main() {
-  const std::string amp_choice = absl::GetFlag(FLAGS_amp);
+absl::Status Run() {
+  namespace cli = halftone::cli;
+  const std::string name = absl::GetFlag(FLAGS_model);
   const double lr = absl::GetFlag(FLAGS_lr).value_or(1e-3);
   const int epochs = absl::GetFlag(FLAGS_epochs), batch = absl::GetFlag(FLAGS_batch);
-  const std::optional<DType> low = halftone::ParseDType(amp_choice);
-  const char* wrong = amp_choice != "off" && amp_choice != "auto" && !(low && halftone::IsLow(*low))
-                          ? "--amp: expected off, bf16, f16 or auto"
-                      : epochs < 1 ? "--epochs: expected 1 or more"
-                      : batch < 1  ? "--batch: expected 1 or more"
-                      : !(lr >= 0 && lr <= std::numeric_limits<float>::max())
-                          ? "--lr: expected 0 or more and finite in f32"
-                          : nullptr;
-  if (wrong != nullptr) {
-    std::fprintf(stderr, "fashion_mnist: %s\n", wrong);
-    return 2;
+  const std::unique_ptr<nn::Module> net = MakeNet(name);
+  if (net == nullptr) return cli::WrongOption("--model: expected cnn or resnet18");
+  if (epochs < 1) return cli::WrongOption("--epochs: expected 1 or more");
+  if (batch < 1) return cli::WrongOption("--batch: expected 1 or more");
+  if (!(lr >= 0 && lr <= std::numeric_limits<float>::max())) {
+    return cli::WrongOption("--lr: expected 0 or more and finite in f32");
   }
-  const int threads = absl::GetFlag(FLAGS_threads);
-  if (const absl::Status status = halftone::CheckNumThreads(threads); !status.ok()) {
-    std::fprintf(stderr, "fashion_mnist: --threads: %s\n", halftone::Message(status).c_str());
-    return 2;
-  }
-  const auto choice = example::ChooseDevice(absl::GetFlag(FLAGS_device));
-  if (!choice.ok()) {
-    std::fprintf(stderr, "fashion_mnist: --device: %s\n",
-                 halftone::Message(choice.status()).c_str());
-    return 2;
-  }
-  if (!choice->note.empty()) halftone::cli::PrintMessage("note", choice->note);
-  if (threads > 0) halftone::SetNumThreads(threads);
-  if (const std::string note = halftone::NoteOnThreads(threads); !note.empty()) {
-    halftone::cli::PrintMessage("note", note);
-  }
-  FashionCnn model(lr, low == DType::kF16);
-  model.to(choice->device);
+  HT_ASSIGN_OR_RETURN(const example::Setup setup,
+                      example::SetUp(absl::GetFlag(FLAGS_amp), absl::GetFlag(FLAGS_device),
+                                     absl::GetFlag(FLAGS_threads)));
+  Classifier model("fashion_" + name, *net, lr, setup.scales_loss());
+  setup.Apply(model);
   model.config.seed = absl::GetFlag(FLAGS_seed);
   model.config.dump_dir = absl::GetFlag(FLAGS_dump);
-  model.config.enable_amp(amp_choice != "off", {.dtype = low});
-  const absl::Status status = Train(model, epochs, batch);
-  if (status.ok()) return 0;
-  halftone::cli::PrintMessage("fashion_mnist", halftone::Message(status));
-  return absl::IsResourceExhausted(status) ? 2 : 1;
+  return Train(model, epochs, batch);
 }
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage(
-      "trains a small convolutional network on Fashion-MNIST with mixed precision");
-  const std::vector<char*> arguments = halftone::cli::ParseCommandLine(argc, argv);
-  if (arguments.size() > 1) {
-    halftone::cli::PrintMessage("fashion_mnist",
-                                halftone::Concat(arguments[1], ": expected flags only"));
-    return 2;
-  }
-  return halftone::cli::FinishOutput("fashion_mnist", Main());
+  return example::RunProgram("fashion_mnist",
+                             "trains a convolutional network on Fashion-MNIST with mixed precision",
+                             argc, argv, &Run);
 }

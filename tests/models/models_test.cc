@@ -147,5 +147,20 @@ TEST(Models, DcganHasTheParametersOfTheTutorial) {
   EXPECT_EQ(scores[0].shape(), Shape{3});
 }
 
+TEST(Models, DcganMakesOtherExtents) {
+  for (const int64_t extent : {8, 32}) {
+    DcganGenerator generator(7, 2, 1, extent);
+    DcganDiscriminator discriminator(2, 1, extent);
+    const auto images = Evaluate(generator, {Tensor::Full(DType::kF32, {3, 7, 1, 1}, 0.5)});
+    ASSERT_EQ(images.size(), 1u);
+    ASSERT_EQ(images[0].shape(), (Shape{3, 1, extent, extent}));
+    EXPECT_EQ(Evaluate(discriminator, images)[0].shape(), Shape{3});
+  }
+  EXPECT_EQ(Message(DcganGenerator(7, 2, 1, 48).status()),
+            "DcganGenerator: extent is 48; expected a power of two from 8");
+  EXPECT_EQ(Message(DcganDiscriminator(2, 1, 4).status()),
+            "DcganDiscriminator: extent is 4; expected a power of two from 8");
+}
+
 }  // namespace
 }  // namespace halftone::models

@@ -10,6 +10,10 @@ namespace halftone::testing {
 // the same for equal seeds.
 void WriteImageSet(const std::string& folder, int images, uint64_t seed = 1);
 
+// The same where the class of an image is which of ten pairs of rows is bright, and the others are
+// dark: what a network can learn.
+void WriteStripedImageSet(const std::string& folder, int images, uint64_t seed = 1);
+
 // A number of the head of an IDX file.
 std::string BigEndian(uint32_t x);
 
