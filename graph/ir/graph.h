@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -50,12 +51,16 @@ struct Provenance {
   std::string from;
 };
 
-// What insert-amp-casts decided and why: "fp32: denied, because reads exp_3 via add_7".
+// What insert-amp-casts decided and why: "f32: denied, because reads exp_3 via add_7"; or, of a node
+// about which it does not decide, why: "left alone: computes in f64".
 struct AmpDecision {
   bool decided = false;
   AmpClass amp_class = AmpClass::kDeny;
   DType dtype = DType::kF32;
   std::string reason;
+  // Of a node that the user denies and whose operands the user made 16-bit: their dtype. It computes
+  // in f32 all the same.
+  std::optional<DType> raised_from = {};
 };
 
 class Node {

@@ -14,6 +14,7 @@
 #include "halftone/core/status.h"
 #include "halftone/graph/ir/attribute.h"
 #include "halftone/graph/ir/types.h"
+#include "halftone/graph/ir/value_range.h"
 
 namespace halftone::ir {
 
@@ -86,6 +87,16 @@ struct AmpRefinement {
   std::string reason;
 };
 
+// Operands whose rounding the op enlarges: log near 1, a divisor near 0, 1 - p. The op runs in f32,
+// and so does what makes them.
+struct AmpMagnified {
+  std::vector<int> inputs;
+  std::string reason;  // one clause
+  // The op has a pole at 0, near which f16 has few digits or none. What is taken from a matmul is
+  // then computed in f32 by the matmul too.
+  bool pole = false;
+};
+
 struct AmpTrait {
   AmpClass f16 = AmpClass::kDeny;
   AmpClass bf16 = AmpClass::kDeny;
@@ -100,6 +111,10 @@ struct AmpTrait {
   bool accumulates_in_f32 = false;  // computes inside in f32 whatever the storage
   bool cast_output_only = false;    // embedding: rows are cast, the table is not
   std::function<std::optional<AmpRefinement>(const Node&, DType low)> refine = {};  // may be empty
+  // By the ranges of the inputs; empty, or nothing: no rounding is enlarged.
+  std::function<std::optional<AmpMagnified>(const Node&, DType low,
+                                            const std::vector<ValueRange>& inputs)>
+      magnifies = {};
 };
 
 // What a fuse pass may do with the op.
@@ -148,6 +163,10 @@ struct OpRecord {
   std::function<absl::StatusOr<std::vector<ValueType>>(const InferContext&)> infer;
 
   AmpTrait amp;
+  // Where the elements of output 0 lie, by the ranges of the inputs. Empty: of an op whose dtype does
+  // not matter (AmpClass::kClear) where those of its float inputs lie, which they are taken from; of
+  // others unknown.
+  std::function<ValueRange(const Node&, const std::vector<ValueRange>& inputs)> range;
   FusionClass fusion = FusionClass::kOpaque;
   LayoutTrait layout;
   std::vector<InPlacePair> in_place;

@@ -205,12 +205,20 @@ class Reader {
 
   static absl::Status ReadAmp(const std::string& label, const NodeProto& proto, Node& node) {
     if (!proto.has_amp()) return absl::OkStatus();
+    // A reason alone: why the node was left alone.
+    if (proto.amp().amp_class() == 0 && proto.amp().dtype() == 0 && !proto.amp().reason().empty()) {
+      node.amp.reason = proto.amp().reason();
+      return absl::OkStatus();
+    }
     const auto amp_class = AmpClassFromProto(proto.amp().amp_class());
     if (!amp_class.has_value()) {
       return InvalidArgument(label, ": unknown AMP class number ", proto.amp().amp_class());
     }
     HT_ASSIGN_OR_RETURN(const DType dtype, ReadDType(proto.amp().dtype()));
     node.amp = {true, *amp_class, dtype, proto.amp().reason()};
+    if (proto.amp().raised_from() != 0) {
+      HT_ASSIGN_OR_RETURN(node.amp.raised_from, ReadDType(proto.amp().raised_from()));
+    }
     return absl::OkStatus();
   }
 

@@ -85,6 +85,11 @@ void WriteNode(const Node& node, const Positions& positions, NodeProto& proto) {
     amp.set_amp_class(static_cast<AmpClassProto>(ToProtoNumber(node.amp.amp_class)));
     amp.set_dtype(static_cast<DTypeProto>(ToProtoNumber(node.amp.dtype)));
     amp.set_reason(node.amp.reason);
+    if (node.amp.raised_from) {
+      amp.set_raised_from(static_cast<DTypeProto>(ToProtoNumber(*node.amp.raised_from)));
+    }
+  } else if (!node.amp.reason.empty()) {
+    proto.mutable_amp()->set_reason(node.amp.reason);
   }
   proto.set_amp_request(node.amp_request);
 }

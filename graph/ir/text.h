@@ -19,6 +19,8 @@
 //
 // Notes may follow the types, on the same line, each printed only when asked for:
 //   @"scope" loc("file":12) pass("name","from") amp(allow,bf16,"reason") keep_f32 allow_low
+// A node raised to f32 has the dtype it was raised from behind the reason, amp(deny,f32,"reason",f16);
+// one about which nothing was decided the reason alone, amp("left alone: ...").
 //
 // Constants over 1,024 elements may live in files beside the text, named by a hash of their bytes:
 //   %c = constant {value=file<f32[2000]>("00c0ffee00c0ffee.bin")} : f32[2000]

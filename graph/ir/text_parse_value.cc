@@ -266,6 +266,10 @@ absl::Status TextParser::ParseNotes(Notes& notes) {
 absl::Status TextParser::ParseAmpNote(Notes& notes) {
   HT_RETURN_IF_ERROR(Step());
   HT_RETURN_IF_ERROR(Expect('('));
+  if (token_.kind == TokenKind::kString) {
+    HT_ASSIGN_OR_RETURN(notes.amp.reason, ParseString());
+    return Expect(')');
+  }
   const auto amp_class =
       token_.kind == TokenKind::kIdent ? ParseAmpClass(token_.text) : std::nullopt;
   if (!amp_class.has_value()) return Unexpected("allow, infer, clear or deny");
@@ -276,6 +280,10 @@ absl::Status TextParser::ParseAmpNote(Notes& notes) {
   HT_ASSIGN_OR_RETURN(notes.amp.dtype, ParseDTypeToken());
   HT_RETURN_IF_ERROR(Expect(','));
   HT_ASSIGN_OR_RETURN(notes.amp.reason, ParseString());
+  if (token_.Is(',')) {
+    HT_RETURN_IF_ERROR(Step());
+    HT_ASSIGN_OR_RETURN(notes.amp.raised_from, ParseDTypeToken());
+  }
   return Expect(')');
 }
 

@@ -163,7 +163,11 @@ class Printer {
     if (!options_.amp) return;
     if (node.amp.decided) {
       text_ += std::string(" amp(") + Name(node.amp.amp_class) + "," + Name(node.amp.dtype) + "," +
-               Quote(node.amp.reason) + ")";
+               Quote(node.amp.reason);
+      if (node.amp.raised_from) text_ += std::string(",") + Name(*node.amp.raised_from);
+      text_ += ")";
+    } else if (!node.amp.reason.empty()) {
+      text_ += " amp(" + Quote(node.amp.reason) + ")";
     }
     if (node.amp_request < 0) text_ += " keep_f32";
     if (node.amp_request > 0) text_ += " allow_low";

@@ -106,6 +106,7 @@ void GraphNotes::AddNothingLow(const CompiledStep& step, DType low) {
   if (report.low_nodes > 0) return;
   std::string first;
   for (const passes::AmpReportRow& row : report.rows) {
+    if (!row.is_decided && report.f32_nodes > 0) continue;
     // What mixed precision is for, if there is any; else what comes first.
     if (first.empty() || row.op == "linear" || row.op == "matmul" || row.op == "conv2d" ||
         row.op == "conv3d") {
@@ -113,7 +114,7 @@ void GraphNotes::AddNothingLow(const CompiledStep& step, DType low) {
     }
   }
   Add(NoteKind::kNothingLow,
-      Concat("amp: no node runs in ", Name(low), ", of ", report.rows.size(),
+      Concat("amp: no node runs in ", Name(low), ", of ", report.f32_nodes,
              " that compute with floats", first, "; amp_table() has the reason of each"));
 }
 

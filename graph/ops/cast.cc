@@ -18,6 +18,7 @@ void Register_cast(ir::OpRegistry& r) {
               Optional("kept", false,
                        "set by keep-low-weights: y stays from step to step beside the variable x, "
                        "and is cast again only where x was written without it")};
+  op.range = [](const ir::Node&, const std::vector<ir::ValueRange>& in) { return in[0]; };
   op.infer = [](const ir::InferContext& ctx) {
     return OneType(ctx.attrs.GetDType("to"), ctx.inputs[0].shape, ctx.inputs[0].layout);
   };

@@ -33,6 +33,10 @@ void Register_dropout(ir::OpRegistry& registry) {
              {"seed", ir::AttrType::kInt, std::nullopt, "key of the random stream"}};
   r.infer = InferDropout;
   r.amp = Infer("one multiplication; the mask does not depend on the dtype");
+  r.range = [](const ir::Node& node, const std::vector<ir::ValueRange>& in) {
+    const double kept = 1 - node.attrs().GetFloat("p");
+    return in[0] * ir::ValueRange::Between(0, kept > 0 ? 1 / kept : 0);
+  };
   r.fusion = ir::FusionClass::kElementwise;
   r.layout.kind = ir::LayoutClass::kFollows;
   r.in_place = {{0, 0}};

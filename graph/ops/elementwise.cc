@@ -10,6 +10,7 @@
 #include "halftone/graph/ops/support/elementwise_numbers.h"
 #include "halftone/graph/ops/support/expr.h"
 #include "halftone/graph/ops/support/infer.h"
+#include "halftone/graph/ops/support/magnified.h"
 #include "halftone/graph/ops/support/record.h"
 
 namespace halftone::ops {
@@ -17,6 +18,7 @@ namespace {
 
 using ir::Expr;
 using ir::GradContext;
+using ir::ValueRange;
 
 // A transcendental function counts as this many operations, an activation made of one as a few
 // more.
@@ -37,6 +39,7 @@ enum class GradientBy { kNothing, kInput, kOutput };
 struct UnaryRow {
   std::string doc{}, source{};
   ir::AmpTrait amp{};
+  ValueRange (*range)(const ValueRange& x) = nullptr;
   double flops = 1;
   ir::DTypeSet dtypes = ir::kFloats;
   GradientBy gradient_by = GradientBy::kNothing;
@@ -49,6 +52,7 @@ using Numbers = ir::Attributes;
 struct TunableRow {
   std::string doc{}, source{};
   ir::AmpTrait amp{};
+  ValueRange (*range)(const ValueRange& x, const Numbers& n) = nullptr;
   double flops = 1;
   GradientBy gradient_by = GradientBy::kNothing;
   Expr (*decompose)(Expr x, const Numbers& n) = nullptr;
@@ -80,6 +84,7 @@ struct ApproximableGradientRow {
 struct BinaryRow {
   std::string doc{}, source{};
   ir::AmpTrait amp{};
+  ValueRange (*range)(const ValueRange& a, const ValueRange& b) = nullptr;
   double flops = 1;
   ir::DTypeSet dtypes = ir::kFloats;
   void (*gradient)(GradContext& c) = nullptr;
@@ -105,6 +110,25 @@ Decomposition As(Expr (*formula)(Expr a, Expr b)) {
   return [formula](auto&, auto& in, auto&) { return std::vector<Expr>{formula(in[0], in[1])}; };
 }
 
+// Ranges as the record wants them, from a row's formula of the operands.
+using RangeFunction = decltype(ir::OpRecord::range);
+
+RangeFunction As(ValueRange (*range)(const ValueRange& x)) {
+  if (range == nullptr) return nullptr;
+  return [range](const ir::Node&, const std::vector<ValueRange>& in) { return range(in[0]); };
+}
+RangeFunction As(ValueRange (*range)(const ValueRange& x, const Numbers& n)) {
+  if (range == nullptr) return nullptr;
+  return [range](const ir::Node& node, const std::vector<ValueRange>& in) {
+    return range(in[0], node.attrs());
+  };
+}
+RangeFunction As(ValueRange (*range)(const ValueRange& a, const ValueRange& b)) {
+  if (range == nullptr) return nullptr;
+  return
+      [range](const ir::Node&, const std::vector<ValueRange>& in) { return range(in[0], in[1]); };
+}
+
 void SetGradientOp(ir::OpRecord& op, GradientBy by) {
   if (by == GradientBy::kNothing) return;
   const std::string grad_op = op.name + "_grad";
@@ -119,6 +143,7 @@ void AddUnary(ir::OpRegistry& r, const char* name, UnaryRow row) {
   ir::OpRecord op = ElementwiseOp(name, {"x"}, row.dtypes, std::move(row.doc),
                                   std::move(row.source), std::move(row.amp));
   op.infer = InferLikeFirst;
+  op.range = As(row.range);
   op.cost = FlopsPerOutput(row.flops);
   op.decompose = As(row.decompose);
   SetGradientOp(op, row.gradient_by);
@@ -150,6 +175,7 @@ void AddTunable(ir::OpRegistry& r, const char* name, std::vector<ir::AttrSpec> n
     if (types.ok() && check != nullptr) HT_RETURN_IF_ERROR(check(ctx));
     return types;
   };
+  op.range = As(row.range);
   op.cost = FlopsPerOutput(row.flops);
   op.decompose = [f = row.decompose](auto&, auto& in, auto& attrs) {
     return std::vector<Expr>{f(in[0], attrs)};
@@ -219,6 +245,7 @@ void AddBinary(ir::OpRegistry& r, const char* name, BinaryRow row) {
       ElementwiseOp(name, {"a", "b"}, row.dtypes, row.doc + "; a and b broadcast as in NumPy",
                     std::move(row.source), std::move(row.amp));
   op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx); };
+  op.range = As(row.range);
   op.cost = FlopsPerOutput(row.flops);
   op.gradient = row.gradient;
   op.gradient_ops = std::move(row.gradient_ops);
@@ -261,6 +288,16 @@ absl::Status CheckOrder(const ir::InferContext& ctx, const char* low, const char
   return OpError(ctx, low, " ", l, ", ", high, " ", h, "; expected ", low, " <= ", high);
 }
 
+// Of min(max(x, low), high); an end may be infinite.
+ValueRange Clamped(const ValueRange& x, double low, double high) {
+  if (std::isfinite(low) && std::isfinite(high)) {
+    return x.is_closed()
+               ? Smaller(Larger(x, ValueRange::Between(low, low)), ValueRange::Between(high, high))
+               : ValueRange::Between(low, high);
+  }
+  return x;
+}
+
 // The adjoint of broadcasting operand i.
 void SetOperand(GradContext& c, int i, Expr dx) { c.set_dx(i, SumTo(dx, c.in(i).shape())); }
 
@@ -280,35 +317,10 @@ constexpr double kGeluScale = kSqrt2 * kInvSqrtPi;
 constexpr double kGeluCubic = 0.044715;
 Expr GeluInner(Expr x) { return (x * x * x * kGeluCubic + x) * kGeluScale; }
 
-using Refinement = std::optional<ir::AmpRefinement>(const ir::Node& node, DType low);
-
-ir::AmpTrait Refined(ir::AmpTrait amp, Refinement* refine) {
+ir::AmpTrait Refined(ir::AmpTrait amp,
+                     std::optional<ir::AmpRefinement> (*refine)(const ir::Node&, DType low)) {
   amp.refine = refine;
   return amp;
-}
-
-// The op that decides how large a value can be: the producer, seen through ops that only move or
-// select. Null for inputs, variables and constants.
-const ir::Node* RangeSource(ir::Value value, DType low) {
-  const ir::Node* node = value.node;
-  while (node->num_inputs() > 0) {
-    const ir::AmpTrait& amp = node->op().amp;
-    const ir::AmpClass amp_class = low == DType::kF16 ? amp.f16 : amp.bf16;
-    if (amp_class != ir::AmpClass::kClear) return node;
-    node = node->input(0).node;
-  }
-  return nullptr;
-}
-
-std::optional<ir::AmpRefinement> DenyDivisionByReduction(const ir::Node& node, DType low) {
-  const ir::Node* source = RangeSource(node.input(1), low);
-  if (source == nullptr) return std::nullopt;
-  const ir::AmpTrait& amp = source->op().amp;
-  const ir::AmpClass amp_class = low == DType::kF16 ? amp.f16 : amp.bf16;
-  const bool reduction = source->op().fusion == ir::FusionClass::kReduction;
-  if (!reduction && amp_class != ir::AmpClass::kDeny) return std::nullopt;
-  return ir::AmpRefinement{ir::AmpClass::kDeny, Concat("divides by the result of ", source->Label(),
-                                                       ", which may be large or vanish")};
 }
 
 std::optional<ir::AmpRefinement> DenySquareInF16(const ir::Node& node, DType low) {

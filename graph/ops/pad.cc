@@ -87,6 +87,10 @@ void Register_pad(ir::OpRegistry& r) {
               Optional("mode", std::string("constant"), "constant, reflect or replicate"),
               Optional("value", 0.0, "of what is added; rounded to x's dtype")};
   op.amp = Clear("copies");
+  op.range = [](const ir::Node& node, const std::vector<ir::ValueRange>& in) {
+    const double value = node.attrs().GetFloat("value");
+    return Either(in[0], ir::ValueRange::Between(value, value));
+  };
   op.cost = FlopsPerOutput(0);
   op.infer = InferPad;
   op.gradient = PadGradient;

@@ -81,6 +81,10 @@ void Register_pool2d(ir::OpRegistry& registry) {
   avg.amp.f16 = avg.amp.bf16 = ir::AmpClass::kInfer;
   avg.amp.reason = "the average fits wherever the values do; the window sum is f32 inside";
   avg.amp.accumulates_in_f32 = true;
+  // With the padding.
+  avg.range = [](const ir::Node&, const std::vector<ir::ValueRange>& in) {
+    return Either(in[0], ir::ValueRange::Between(0, 0));
+  };
   avg.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}};
   avg.gradient = [](ir::GradContext& ctx) {
     if (ctx.need(0)) ctx.set_dx(0, ctx.b.Op("avg_pool2d_grad", {ctx.dy(0)}, PoolGradAttrs(ctx)));

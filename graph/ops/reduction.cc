@@ -103,6 +103,10 @@ ir::OpRecord SumOp() {
                   "accumulates in f32, integers exactly, f64 in f64. Gradient: dy broadcast",
                   "NumPy: sum", DenyF16("a sum of 16-bit values leaves f16's range"));
   op.attrs.push_back(OutAttr());
+  op.range = [](const ir::Node& node, const std::vector<ir::ValueRange>& in) {
+    const auto n = static_cast<double>(CountOf(node.input_type(0).shape, AxesOfNode(node)));
+    return in[0] * ir::ValueRange::Between(n, n);
+  };
   op.infer = InferSum;
   op.gradient = [](GradContext& c) {
     c.set_dx(0, BroadcastTo(CastTo(Kept(c, c.dy(0)), c.in(0).dtype()), c.in(0).shape()));
@@ -121,6 +125,7 @@ ir::OpRecord MeanOp() {
                                          "in f32"));
   op.attrs.push_back(OutAttr());
   op.amp.refine = DenyMeanAsLoss;
+  op.range = [](const ir::Node&, const std::vector<ir::ValueRange>& in) { return in[0]; };
   op.infer = InferSum;
   // n may lie beyond f16's range: the division is done wide, on the small side of the broadcast.
   op.gradient = [](GradContext& c) {

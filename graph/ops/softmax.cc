@@ -131,6 +131,9 @@ void Register_softmax(ir::OpRegistry& registry) {
       "y = exp(x - max) / sum(exp(x - max)) along the axis. Shapes: x and y alike. "
       "Entries of -inf get exactly 0.";
   softmax.amp.reason = "bounded result; maximum and sum are f32 inside";
+  softmax.range = [](const ir::Node&, const std::vector<ir::ValueRange>&) {
+    return ir::ValueRange::Between(0, 1);
+  };
   softmax.gradient = SoftmaxGradientBy("softmax_grad");
   softmax.gradient_ops = {"softmax_grad"};
   softmax.decompose = DecomposeSoftmax;

@@ -35,9 +35,21 @@ bool IsLoweredValue(ir::Value value) {
          IsMainOutput(*value.node, value.index);
 }
 
+bool IsRaised(const ir::Node& node) { return node.amp.raised_from.has_value(); }
+
+std::optional<DType> RaisedFrom(ir::Value value) {
+  const ir::Node& node = *value.node;
+  if (IsGradientMarker(node) && node.attrs().GetString("scaler").empty()) {
+    return RaisedFrom(node.input(value.index + 1));
+  }
+  const bool raised = value.dtype() == DType::kF32 && IsMainOutput(node, value.index);
+  return raised ? node.amp.raised_from : std::nullopt;
+}
+
 DType LogicalDType(ir::Value value) {
   value = LookThroughAmpCasts(value);
-  return IsLoweredValue(value) ? DType::kF32 : value.dtype();
+  if (IsLoweredValue(value)) return DType::kF32;
+  return RaisedFrom(value).value_or(value.dtype());
 }
 
 std::vector<int> SameDTypePorts(const ir::Node& node) {
@@ -56,8 +68,8 @@ AmpGraph::AmpGraph(ir::Graph& graph, const std::map<int64_t, amp::ClassChoice>& 
     if (IsAmpCast(*node)) continue;
     AmpVertex vertex;
     vertex.node = node.get();
-    vertex.role = RoleOf(*node);
     if (auto it = classes.find(node->id()); it != classes.end()) vertex.choice = it->second;
+    vertex.role = RoleOf(vertex);
     index_[node->id()] = size();
     vertices_.push_back(std::move(vertex));
   }
@@ -79,12 +91,17 @@ AmpGraph::AmpGraph(ir::Graph& graph, const std::map<int64_t, amp::ClassChoice>& 
   std::sort(by_name_.begin(), by_name_.end(), [this](int a, int b) { return name(a) < name(b); });
 }
 
-AmpRole AmpGraph::RoleOf(const ir::Node& node) const {
+AmpRole AmpGraph::RoleOf(AmpVertex& vertex) {
+  const ir::Node& node = *vertex.node;
   if (node.op().is_marker || node.op().has_side_effect || IsCast(node)) return AmpRole::kOpaque;
+  const bool raises = vertex.choice.forced && vertex.choice.amp_class == ir::AmpClass::kDeny;
+  std::optional<DType> raised;
   int inputs = 0, outputs = 0, kept_outputs = 0;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!IsMainInput(node, i)) continue;
-    if (LogicalDType(node.input(i)) != DType::kF32) return AmpRole::kOpaque;
+    const DType dtype = LogicalDType(node.input(i));
+    if (dtype != DType::kF32 && !(raises && IsLow(dtype))) return AmpRole::kOpaque;
+    if (dtype != DType::kF32 && !raised) raised = dtype;
     ++inputs;
   }
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -92,8 +109,13 @@ AmpRole AmpGraph::RoleOf(const ir::Node& node) const {
       kept_outputs += IsFloat(node.output_type(i).dtype);
       continue;
     }
-    if (LogicalDType(node.output(i)) != DType::kF32) return AmpRole::kOpaque;
+    if (!raised && LogicalDType(node.output(i)) != DType::kF32) return AmpRole::kOpaque;
     ++outputs;
+  }
+  if (raised) {
+    if (outputs == 0) return AmpRole::kOpaque;
+    vertex.raised_from = raised;
+    return AmpRole::kPaintable;
   }
   if (node.op().amp.cast_output_only) inputs = 0;
   if (inputs == 0) return outputs > 0 ? AmpRole::kSource : AmpRole::kOpaque;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ namespace halftone::passes {
 inline constexpr char kAmpPass[] = "insert-amp-casts";
 
 enum class AmpRole : uint8_t {
-  kPaintable,  // f32 in, floats out: may turn 16-bit
+  kPaintable,  // f32 in, floats out: may turn 16-bit. Also a node of 16-bit values that the user
+               // denies: it is raised to f32
   kObserver,  // f32 in, no float out (argmax, comparisons): follows its inputs, never causes a cast
   kSource,    // f32 out only (inputs, variables, constants, embeddings): stays f32, readers cast
   kOpaque  // f64, integers, values the user made 16-bit, user casts, roots and markers: left alone
@@ -29,6 +31,7 @@ struct AmpVertex {
   ir::Node* node = nullptr;
   AmpRole role = AmpRole::kOpaque;
   amp::ClassChoice choice;
+  std::optional<DType> raised_from = {};  // see ir::AmpDecision
   // Per input port: the vertex whose main output feeds a main port of this paintable node or
   // observer; kNotMain, or kFixedF32 for a value that is f32 whatever is decided.
   std::vector<int> producers;
@@ -57,7 +60,8 @@ class AmpGraph {
   const std::vector<int>& by_name() const { return by_name_; }
 
  private:
-  AmpRole RoleOf(const ir::Node& node) const;
+  // Sets raised_from too.
+  static AmpRole RoleOf(AmpVertex& vertex);
   void ConnectInput(int v, int port);
 
   std::vector<AmpVertex> vertices_;
@@ -76,6 +80,10 @@ bool IsGradientMarker(const ir::Node& node);
 ir::Value LookThroughAmpCasts(ir::Value value);
 // Whether the pass turned this value 16-bit (not: the user made it so).
 bool IsLoweredValue(ir::Value value);
+// The 16-bit dtype that the user gave a value which a raised node now gives in f32; else nothing.
+std::optional<DType> RaisedFrom(ir::Value value);
+// Whether the node was decided to compute in f32 what the user made 16-bit.
+bool IsRaised(const ir::Node& node);
 // The dtype that the value would have without mixed precision.
 DType LogicalDType(ir::Value value);
 

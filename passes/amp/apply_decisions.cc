@@ -18,7 +18,8 @@ class Applier {
     for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
     for (ir::Node* node : nodes) HT_RETURN_IF_ERROR(Rewrite(*node));
     for (ir::Output& output : graph_.outputs()) {
-      if (!low_outputs_) output.value = Raised(output.value);
+      // A value that the user wants in f32 leaves the graph in f32.
+      if (!low_outputs_ && !RaisedFrom(output.value)) output.value = AsTheUserHadIt(output.value);
     }
     HT_RETURN_IF_ERROR(graph_.Sort());
     return static_cast<int>(casts_.size());
@@ -38,15 +39,17 @@ class Applier {
   }
 
   absl::Status Rewrite(ir::Node& node) {
-    const bool low = node.amp.decided && IsLow(node.amp.dtype);
+    const bool low = node.amp.decided && IsLow(node.amp.dtype), raised = IsRaised(node);
     bool changed = false;
     for (int port = 0; port < node.num_inputs(); ++port) {
       const ir::Value value = node.input(port);
       ir::Value wanted = value;
       if (low && IsMainInput(node, port)) {
         wanted = Cast(value, node.amp.dtype);
+      } else if (raised && IsMainInput(node, port)) {
+        wanted = Cast(value, DType::kF32);
       } else if (!ReadsAsIs(node, port)) {
-        wanted = Raised(value);
+        wanted = AsTheUserHadIt(value);
       }
       node.set_input(port, wanted);
       changed |= wanted != value;
@@ -74,9 +77,11 @@ class Applier {
     return absl::OkStatus();
   }
 
-  // `value` in f32 if the pass made it 16-bit, else as it is.
-  ir::Value Raised(ir::Value value) {
-    return IsLoweredValue(value) ? Cast(value, DType::kF32) : value;
+  // `value` in the dtype that it had before the pass.
+  ir::Value AsTheUserHadIt(ir::Value value) {
+    if (IsLoweredValue(value)) return Cast(value, DType::kF32);
+    const std::optional<DType> low = RaisedFrom(value);
+    return low ? Cast(value, *low) : value;
   }
 
   ir::Value Cast(ir::Value value, DType to) {

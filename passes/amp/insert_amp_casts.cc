@@ -7,6 +7,14 @@
 namespace halftone::passes {
 namespace {
 
+// Whether a main input is 16-bit as it stands.
+bool ReadsLow(const ir::Node& node) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (IsMainInput(node, i) && IsLow(node.input_type(i).dtype)) return true;
+  }
+  return false;
+}
+
 bool RunsLow(const ir::AmpDecision& decision) { return decision.decided && IsLow(decision.dtype); }
 
 class InsertAmpCasts : public Pass {
@@ -27,7 +35,7 @@ class InsertAmpCasts : public Pass {
     HT_ASSIGN_OR_RETURN(auto classes,
                         amp::ClassifyNodes(graph, policy, low, &context.unmatched_entries));
     AmpGraph view(graph, classes);
-    Painting painting = Paint(view, low, *context.target);
+    Painting painting = Paint(view, ValueRanges(graph), low, *context.target);
     context.notes.insert(context.notes.end(), painting.notes.begin(), painting.notes.end());
     bool changed = false;
     for (int v = 0; v < view.size(); ++v) {
@@ -36,6 +44,7 @@ class InsertAmpCasts : public Pass {
       changed |= RunsLow(decision) != RunsLow(painting.decisions[v]) ||
                  decision.dtype != painting.decisions[v].dtype;
       decision = painting.decisions[v];
+      changed |= ReadsLow(*view[v].node) && IsRaised(*view[v].node);
       CountDecision(view[v], context);
     }
     if (!changed) return false;

@@ -6,6 +6,7 @@
 
 #include "halftone/passes/amp/deny_spread.h"
 #include "halftone/passes/amp/range_lint.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
 namespace {
@@ -14,8 +15,9 @@ using ir::AmpClass;
 
 class Painter {
  public:
-  Painter(const AmpGraph& graph, DType low, const ir::Target& target)
+  Painter(const AmpGraph& graph, const ValueRanges& ranges, DType low, const ir::Target& target)
       : graph_(graph),
+        ranges_(ranges),
         low_(low),
         target_(target),
         low_paint_(graph.size(), false),
@@ -32,6 +34,7 @@ class Painter {
     Clear();
     Groups();
     Observers();
+    NoteVainWishes();
     return Result();
   }
 
@@ -71,6 +74,48 @@ class Painter {
     }
   }
 
+  // Of a node about which nothing is decided: why. "" for what computes with no float, and for roots
+  // and markers.
+  std::string WhyLeftAlone(int v) const {
+    const ir::Node& node = *graph_[v].node;
+    if (graph_[v].role != AmpRole::kOpaque || node.num_inputs() == 0 || node.num_outputs() == 0 ||
+        node.op().is_marker || node.op().has_side_effect) {
+      return "";
+    }
+    if (IsCast(node)) return "left alone: a cast that the user wrote";
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const DType dtype = LogicalDType(node.input(i));
+      if (!IsFloat(dtype) || dtype == DType::kF32) continue;
+      return Concat("left alone: reads ", LookThroughAmpCasts(node.input(i)).node->name(), " in ",
+                    Name(dtype), ", as the user has it");
+    }
+    return "left alone: computes with no float";
+  }
+
+  // Wishes that change nothing, for what has floats.
+  void NoteVainWishes() {
+    for (int v : graph_.by_name()) {
+      const AmpVertex& vertex = graph_[v];
+      if (!vertex.choice.forced || ClassOf(v) != AmpClass::kAllow || IsCast(*vertex.node)) continue;
+      std::string why;
+      if (vertex.role == AmpRole::kSource && vertex.node->num_inputs() > 0) {
+        why =
+            Concat(vertex.node->op().amp.reason, "; its result is cast where it is read in 16 bit");
+      } else if (vertex.role == AmpRole::kOpaque && ReadsFloat(*vertex.node)) {
+        why = WhyLeftAlone(v);
+      }
+      if (!why.empty())
+        notes_.push_back(Concat(graph_.name(v), ": to allow it has no effect: ", why));
+    }
+  }
+
+  static bool ReadsFloat(const ir::Node& node) {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (IsFloat(node.input_type(i).dtype)) return true;
+    }
+    return false;
+  }
+
   void Allow() {
     for (int v = 0; v < graph_.size(); ++v) {
       if (!IsPaintable(v) || ClassOf(v) != AmpClass::kAllow) continue;
@@ -85,7 +130,7 @@ class Painter {
   }
 
   void Deny() {
-    DenySpread spread(graph_, low_);
+    DenySpread spread(graph_, ranges_, low_);
     denied_ = spread.Run(missing_kernel_, &notes_);
     for (int v = 0; v < graph_.size(); ++v) {
       if (Denied(v)) low_paint_[v] = false;
@@ -281,12 +326,14 @@ class Painter {
           decision.decided = true;
           decision.dtype = low_paint_[v] ? low_ : DType::kF32;
           decision.reason = low_paint_[v] ? reasons_[v] : WhyF32(v);
+          decision.raised_from = vertex.raised_from;
           break;
         case AmpRole::kSource:
           decision.decided = true;
           decision.reason = "f32: a source, cast where it is read in 16 bit";
           break;
         case AmpRole::kOpaque:
+          decision.reason = WhyLeftAlone(v);
           break;
       }
       painting.decisions.push_back(std::move(decision));
@@ -296,6 +343,7 @@ class Painter {
   }
 
   const AmpGraph& graph_;
+  const ValueRanges& ranges_;
   const DType low_;
   const ir::Target& target_;
   std::vector<bool> low_paint_;
@@ -308,8 +356,9 @@ class Painter {
 
 }  // namespace
 
-Painting Paint(const AmpGraph& graph, DType low, const ir::Target& target) {
-  return Painter(graph, low, target).Run();
+Painting Paint(const AmpGraph& graph, const ValueRanges& ranges, DType low,
+               const ir::Target& target) {
+  return Painter(graph, ranges, low, target).Run();
 }
 
 }  // namespace halftone::passes

@@ -4,7 +4,7 @@
 //   1. allow     eligible nodes of class allow turn 16-bit
 //   2. deny      spreads from denied nodes through infer nodes, and through clear nodes that lead
 //                to an infer or denied node; it stops at allow. A range problem spreads through
-//                every clear node
+//                every clear node. And upwards, from operands whose rounding a denied node enlarges
 //   3. between   infer and clear nodes on a path from an allowed node to an allowed node turn
 //                16-bit
 //   4. follow    (bf16 only) infer nodes fed by 16-bit values and parameters turn 16-bit
@@ -25,6 +25,7 @@
 
 #include "halftone/graph/ir/target.h"
 #include "halftone/passes/amp/amp_graph.h"
+#include "halftone/passes/amp/value_ranges.h"
 
 namespace halftone::passes {
 
@@ -33,6 +34,7 @@ struct Painting {
   std::vector<std::string> notes;          // range problems, wishes that the target cannot grant
 };
 
-Painting Paint(const AmpGraph& graph, DType low, const ir::Target& target);
+Painting Paint(const AmpGraph& graph, const ValueRanges& ranges, DType low,
+               const ir::Target& target);
 
 }  // namespace halftone::passes

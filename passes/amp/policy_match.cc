@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "halftone/passes/amp/value_ranges.h"
+
 namespace halftone::amp {
 namespace {
 
@@ -83,15 +85,27 @@ bool Stronger(const Entry& a, const Entry& b) {
   return Care(a.amp_class) > Care(b.amp_class);
 }
 
-ClassChoice FromTrait(const ir::Node& node, DType low) {
+ClassChoice FromTrait(const ir::Node& node, DType low, const ir::AmpMagnified& magnified) {
   const ir::AmpTrait& trait = node.op().amp;
+  ClassChoice choice{low == DType::kF16 ? trait.f16 : trait.bf16, trait.reason};
   if (trait.refine) {
-    if (auto refined = trait.refine(node, low)) return {refined->amp_class, refined->reason};
+    if (auto refined = trait.refine(node, low)) choice = {refined->amp_class, refined->reason};
   }
-  return {low == DType::kF16 ? trait.f16 : trait.bf16, trait.reason};
+  if (!magnified.inputs.empty() && choice.amp_class != AmpClass::kDeny) {
+    choice = {AmpClass::kDeny, magnified.reason};
+  }
+  return choice;
 }
 
-ClassChoice Choose(const ir::Node& node, const Entry* best, DType low) {
+// Which operands' rounding the op enlarges; no inputs: none.
+ir::AmpMagnified MagnifiedBy(const ir::Node& node, DType low, const passes::ValueRanges& ranges) {
+  const ir::AmpTrait& trait = node.op().amp;
+  if (!trait.magnifies) return {};
+  return trait.magnifies(node, low, ranges.OfInputs(node)).value_or(ir::AmpMagnified{});
+}
+
+ClassChoice Choose(const ir::Node& node, const Entry* best, DType low,
+                   const ir::AmpMagnified& magnified) {
   if (node.amp_request != 0 && (best == nullptr || Level(*best) > 2)) {
     return node.amp_request < 0 ? ClassChoice{AmpClass::kDeny, "the user keeps it f32", true}
                                 : ClassChoice{AmpClass::kAllow, "the user allows it", true};
@@ -99,7 +113,7 @@ ClassChoice Choose(const ir::Node& node, const Entry* best, DType low) {
   if (best != nullptr) {
     return {best->amp_class, Concat("policy: ", Name(best->amp_class), " ", best->text), true};
   }
-  return FromTrait(node, low);
+  return FromTrait(node, low, magnified);
 }
 
 int EditDistance(const std::string& a, const std::string& b) {
@@ -178,6 +192,7 @@ absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(
       entries.push_back(std::move(entry));
     }
   }
+  const passes::ValueRanges ranges(graph);
   std::map<int64_t, ClassChoice> classes;
   for (const auto& node : graph.nodes()) {
     const Entry* best = nullptr;
@@ -186,7 +201,9 @@ absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(
       entry.matched = true;
       if (best == nullptr || Stronger(entry, *best)) best = &entry;
     }
-    classes[node->id()] = Choose(*node, best, low);
+    ir::AmpMagnified magnified = MagnifiedBy(*node, low, ranges);
+    ClassChoice& choice = classes[node->id()] = Choose(*node, best, low, magnified);
+    if (choice.amp_class == AmpClass::kDeny) choice.magnified = std::move(magnified);
   }
   for (const Entry& entry : entries) {
     if (unmatched == nullptr || entry.op != nullptr || entry.matched) continue;

@@ -14,6 +14,8 @@ struct ClassChoice {
   ir::AmpClass amp_class = ir::AmpClass::kDeny;
   std::string why;      // "policy: deny head/*", "the user keeps it f32", or the trait's reason
   bool forced = false;  // the user's wish: the cost trim leaves it alone
+  // Of a denied node: operands that have to be computed in f32 too. Without inputs: none.
+  ir::AmpMagnified magnified = {};
 };
 
 // Whether `pattern` matches all of `text`; `*` any run, `?` one character.

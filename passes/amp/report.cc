@@ -13,10 +13,9 @@
 namespace halftone::passes {
 namespace {
 
-// Sources and what has no float port do no float work.
+// Inputs, variables and constants have none.
 bool HasRow(const ir::Node& node) {
-  if (!node.amp.decided || node.num_inputs() == 0) return false;
-  return !node.op().amp.cast_output_only;
+  return node.num_inputs() > 0 && node.num_outputs() > 0 && !node.amp.reason.empty();
 }
 
 // A 16-bit node pays for casts into it, then for casts out of it.
@@ -57,13 +56,16 @@ AmpReport MakeAmpReport(const ir::Graph& graph) {
     AmpReportRow row;
     row.node = node->path();
     row.op = node->op().name;
-    row.dtype = node->amp.dtype;
+    row.is_decided = node->amp.decided && !node->op().amp.cast_output_only;
+    row.dtype = node->amp.decided ? node->amp.dtype : node->output_type().dtype;
     row.amp_class = node->amp.amp_class;
     row.why = WithoutDType(node->amp);
-    const bool low = IsLow(row.dtype);
-    if (low) row.bytes_saved = static_cast<int64_t>(SavedBytes(*node));
-    report.bytes_saved += row.bytes_saved;
-    ++(low ? report.low_nodes : report.f32_nodes);
+    if (row.is_decided) {
+      const bool low = IsLow(row.dtype);
+      if (low) row.bytes_saved = static_cast<int64_t>(SavedBytes(*node));
+      report.bytes_saved += row.bytes_saved;
+      ++(low ? report.low_nodes : report.f32_nodes);
+    }
     row_of[node.get()] = report.rows.size();
     report.rows.push_back(std::move(row));
   }
@@ -90,7 +92,8 @@ std::string ToText(const AmpReport& report) {
   std::vector<std::vector<std::string>> table = {
       {"node", "dtype", "class", "saved", "casts", "why"}};
   for (const AmpReportRow& row : report.rows) {
-    table.push_back({Printable(row.node), Name(row.dtype), Name(row.amp_class),
+    table.push_back({Printable(row.node), Name(row.dtype),
+                     row.is_decided ? Name(row.amp_class) : "-",
                      row.bytes_saved == 0 ? "-" : Bytes(row.bytes_saved),
                      row.casts == 0 ? "-" : Concat(row.casts, " (", Bytes(row.cast_bytes), ")"),
                      Printable(row.why)});

@@ -11,6 +11,9 @@ namespace halftone::passes {
 
 struct AmpReportRow {
   std::string node;  // path: scope and name
+  // Whether mixed precision decides about it; not about sources (an embedding), and what it leaves
+  // alone: casts of the user's, 16-bit and f64 values, whole numbers.
+  bool is_decided = true;
   std::string op;
   DType dtype = DType::kF32;
   ir::AmpClass amp_class = ir::AmpClass::kDeny;
@@ -22,8 +25,8 @@ struct AmpReportRow {
 };
 
 struct AmpReport {
-  std::vector<AmpReportRow> rows;  // nodes that do float work, in node order
-  int low_nodes = 0, f32_nodes = 0, casts = 0;
+  std::vector<AmpReportRow> rows;  // every node of the forward graph with an operand, in node order
+  int low_nodes = 0, f32_nodes = 0, casts = 0;  // nodes: those that are decided
   int64_t bytes_saved = 0, cast_bytes = 0;
 };
 

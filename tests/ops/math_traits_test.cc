@@ -32,37 +32,48 @@ TEST(MulTrait, ASquareIsDeniedInF16) {
             "");
 }
 
-TEST(DivTrait, DivisionByAReductionIsDenied) {
-  // Seen through ops that only move values.
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3]) {
+// Of a node all of whose operands are of unknown size: "1: reason", with "(pole)" at one; "" if it
+// enlarges no rounding.
+std::string Magnified(const std::string& text, const std::string& name, DType low) {
+  const auto graph = ir::Parse(text);
+  if (!graph.ok()) return Message(graph.status());
+  const ir::Node* node = (*graph)->FindNode(name);
+  const std::vector<ir::ValueRange> unknown(static_cast<size_t>(node->num_inputs()));
+  const auto magnified = node->op().amp.magnifies(*node, low, unknown);
+  if (!magnified) return "";
+  return Concat(magnified->inputs.at(0), ": ", magnified->reason, magnified->pole ? " (pole)" : "");
+}
+
+TEST(DivTrait, ADivisorMadeOfASumIsMagnified) {
+  // Seen through ops that only move values, and through arithmetic.
+  const std::string by_mean = R"(graph @g(%x: f32[2,3]) {
     %m = mean(%x) {axes=[1], keepdim=true}
     %b = broadcast_to(%m) {shape=[2,3]}
-    %q = div(%x, %b)
+    %s = sqrt(%b)
+    %q = div(%x, %s)
     return %q
-  })",
-                    "q", DType::kBF16),
-            "deny: divides by the result of mean(%m), which may be large or vanish");
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3]) {
+  })";
+  EXPECT_EQ(Magnified(by_mean, "q", DType::kBF16),
+            "1: divides by the result of mean(%m), which may be large or vanish");
+  EXPECT_EQ(Magnified(by_mean, "q", DType::kF16),
+            "1: divides by the result of mean(%m), which may be large or vanish (pole)");
+  EXPECT_EQ(Magnified(R"(graph @g(%x: f32[2,3]) {
     %e = exp(%x)
     %q = div(%x, %e)
     return %q
   })",
-                    "q"),
-            "deny: divides by the result of exp(%e), which may be large or vanish");
-  // An input, and an op that bounds its result.
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3], %d: f32[2,3]) {
-    %q = div(%x, %d)
-    return %q
-  })",
-                    "q"),
-            "");
-  EXPECT_EQ(Refined(R"(graph @g(%x: f32[2,3]) {
-    %s = sigmoid(%x)
-    %q = div(%x, %s)
-    return %q
-  })",
-                    "q"),
-            "");
+                      "q", DType::kBF16),
+            "1: divides by the result of exp(%e), which may be large or vanish");
+}
+
+TEST(DivTrait, OtherDivisorsAreMagnifiedInF16) {
+  for (const char* text :
+       {"graph @g(%x: f32[2,3], %d: f32[2,3]) { %q = div(%x, %d) return %q }",
+        "graph @g(%x: f32[2,3]) { %s = sigmoid(%x) %q = div(%x, %s) return %q }"}) {
+    EXPECT_EQ(Magnified(text, "q", DType::kF16),
+              "1: divides by what may be near 0, where f16 has few digits or none (pole)");
+    EXPECT_EQ(Magnified(text, "q", DType::kBF16), "");
+  }
 }
 
 TEST(MeanTrait, IsDeniedAsTheLoss) {
@@ -111,7 +122,7 @@ TEST(MathTraits, ClassesPerLowType) {
   for (const Classes& c : std::initializer_list<Classes>{{"relu", kClear, kClear},
                                                          {"gelu", kInfer, kInfer},
                                                          {"exp", kDeny, kDeny},
-                                                         {"log", kDeny, kInfer},
+                                                         {"log", kDeny, kDeny},
                                                          {"reciprocal", kDeny, kInfer},
                                                          {"sqrt", kInfer, kInfer},
                                                          {"pow", kDeny, kDeny},

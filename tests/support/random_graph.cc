@@ -1,6 +1,7 @@
 #include "halftone/tests/support/random_graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "halftone/core/check.h"
@@ -90,7 +91,7 @@ class Generator {
   void AddStep() {
     const Item item = Pick(items_);
     if (item.bound > kMaxBound / 64) return Keep(b_.Op("tanh", {item.x}), 1);
-    switch (Below(13)) {
+    switch (Below(options_.functions ? 16 : 13)) {
       case 0:
         return AddUnary(item);
       case 1:
@@ -115,6 +116,10 @@ class Generator {
         return AddSoftmax(item);
       case 11:
         return AddCast(item);
+      case 13:
+      case 14:
+      case 15:
+        return AddFunction(item);
       default:
         return AddCopy();
     }
@@ -123,6 +128,33 @@ class Generator {
   void AddUnary(const Item& item) {
     static const std::vector<std::string> ops = {"relu", "tanh", "sigmoid", "silu", "abs", "neg"};
     Keep(b_.Op(Pick(ops), {item.x}), item.bound + 1);
+  }
+
+  // Compositions whose values stay within about 1e-3 and 1e3 for many operands.
+  void AddFunction(const Item& item) {
+    const Expr x = item.x;
+    const auto f = [this](const char* op, const Expr& operand) { return b_.Op(op, {operand}); };
+    switch (Below(8)) {
+      case 0:
+        if (item.bound <= 6) Keep(f("exp", x), std::exp(item.bound));
+        return;
+      case 1:
+        return Keep(f("log", f("sigmoid", x)), item.bound + 1);
+      case 2:
+        return Keep(f("log", 1.0 - f("sigmoid", x)), item.bound + 1);
+      case 3:
+        return Keep(1.0 - f(Below(2) == 0 ? "sigmoid" : "tanh", x), 2);
+      case 4:
+        return Keep(x / (f("abs", Partner(item).x) + 0.5), 2 * item.bound);
+      case 5:
+        if (item.bound <= 6) Keep(f("reciprocal", f("sigmoid", x)), std::exp(item.bound) + 1);
+        return;
+      case 6:
+        return Keep(f("sqrt", f("abs", x)), std::sqrt(item.bound));
+      default:
+        const Expr sum = b_.Op("sum", {x * x}, {{"axes", Ints{}}});
+        return Keep(x / f("sqrt", sum + 0.01), 1);
+    }
   }
 
   // An operand that broadcasts with `item`, of its dtype.

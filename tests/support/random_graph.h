@@ -13,6 +13,8 @@ struct RandomGraphOptions {
   int steps = 24;     // ops added; some add a constant too
   bool casts = true;  // values in f64, bf16 and f16 as well
   bool state = true;  // variables, read and committed
+  // exp, log, sqrt, divisions and differences from 1 too: what enlarges rounding.
+  bool functions = false;
 };
 
 // Elementwise ops with broadcasting, comparisons, reductions, matmul, softmax and changes of shape

@@ -30,7 +30,7 @@ std::string ToJson(const passes::AmpReport& report) {
     rows.push_back({{"node", row.node},
                     {"op", row.op},
                     {"dtype", Name(row.dtype)},
-                    {"class", Name(row.amp_class)},
+                    {"class", row.is_decided ? Name(row.amp_class) : ""},
                     {"why", row.why},
                     {"bytes_saved", row.bytes_saved},
                     {"casts", row.casts},
