@@ -2,6 +2,7 @@
 
 #include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/handles.h"
+#include "halftone/graph/nn/op.h"
 #include "halftone/graph/nn/trace.h"
 
 namespace halftone::nn {
@@ -57,5 +58,26 @@ Values gradients(const Value& loss, const std::vector<Value>& wrt, Loc loc) {
 }
 
 Value detach(const Value& x, Loc loc) { return Op("detach", {x}, {}, loc); }
+
+namespace {
+
+Value Marked(const char* function, const Value& x, int8_t request, Loc loc) {
+  internal::Trace* const trace = internal::Trace::Current();
+  if (trace == nullptr) return x;
+  const ir::Expr expr = trace->Unwrap(x, loc);
+  if (!expr.valid()) return x;
+  ir::Node& node = *expr.value().node;
+  if (node.num_inputs() == 0) {
+    return Fail(loc, InvalidArgument(function, ": %", node.name(), " is computed by nothing: mark ",
+                                     "what is computed from it"));
+  }
+  node.amp_request = request;
+  return x;
+}
+
+}  // namespace
+
+Value amp_white(const Value& x, Loc loc) { return Marked("amp_white", x, 1, loc); }
+Value amp_black(const Value& x, Loc loc) { return Marked("amp_black", x, -1, loc); }
 
 }  // namespace halftone::nn

@@ -116,8 +116,15 @@ Types InferScaler(const InferContext& ctx) {
 
 Types InferAmpMarker(const InferContext& ctx) {
   const DType dtype = ctx.attrs.GetDType("dtype");
-  if (IsLow(dtype)) return std::vector<ir::ValueType>{};
-  return InvalidArgument(ctx.op, ": dtype is ", Name(dtype), "; expected f16 or bf16");
+  if (!IsLow(dtype)) {
+    return InvalidArgument(ctx.op, ": dtype is ", Name(dtype), "; expected f16 or bf16");
+  }
+  const std::string& level = ctx.attrs.GetString("level");
+  for (const char* known : {"balanced", "conservative", "only_matmul", "force"}) {
+    if (level == known) return std::vector<ir::ValueType>{};
+  }
+  return InvalidArgument(ctx.op, ": level is \"", level,
+                         "\"; expected balanced, conservative, only_matmul or force");
 }
 
 ir::OpRecord MarkerRecord(const char* name, const char* doc) {
@@ -282,7 +289,10 @@ void RegisterAmpMarker(ir::OpRegistry& registry) {
              Optional("clear", none, "likewise"),
              Optional("deny", none, "likewise"),
              Optional("low_outputs", false, "graph outputs may be 16 bit"),
-             Optional("trim", true, "drop islands whose casts cost more than they save")};
+             Optional("trim", true, "drop islands whose casts cost more than they save"),
+             Optional("level", std::string("balanced"),
+                      "of what neither list nor request names: balanced, conservative, only_matmul "
+                      "or force")};
   r.infer = InferAmpMarker;
   r.has_side_effect = true;
   AddOp(registry, std::move(r));

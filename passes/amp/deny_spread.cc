@@ -59,7 +59,8 @@ void DenySpread::Seed(const std::vector<std::string>& missing_kernel,
       if (overruled) continue;
       seed_reason_[v] = Concat("f32: range: ", problem->text);
       range_[v] = true;
-    } else if (amp_class != AmpClass::kAllow && losses.count(vertex.node)) {
+    } else if (!(amp_class == AmpClass::kAllow && vertex.choice.forced) &&
+               losses.count(vertex.node)) {
       seed_reason_[v] = "f32: denied: it is the loss";
     } else {
       continue;

@@ -38,7 +38,11 @@ absl::StatusOr<Entry> TakeApart(const std::string& text, AmpClass amp_class) {
   Entry entry{text, amp_class};
   size_t open = text.find('[');
   entry.op = ir::OpRegistry::Global().Find(text.substr(0, open));
-  if (open == std::string::npos || entry.op == nullptr) return entry;
+  if (open == std::string::npos) return entry;
+  if (entry.op == nullptr) {
+    return InvalidArgument("amp policy: \"", text, "\": no op is called \"", text.substr(0, open),
+                           "\"");
+  }
   size_t equals = text.find('=', open);
   if (equals == std::string::npos || text.back() != ']') {
     return InvalidArgument("amp policy: \"", text, "\"; expected op[attribute=value]");
@@ -62,8 +66,8 @@ bool Matches(const Entry& entry, const ir::Node& node) {
   return value != nullptr && AttrText(*value) == entry.value;
 }
 
-// Levels of the precedence list in policy.h that entries occupy.
-int Level(const Entry& entry) { return entry.op == nullptr ? 1 : entry.attribute.empty() ? 4 : 3; }
+// The place of an entry in the precedence list of policy.h.
+int Rank(const Entry& entry) { return entry.op == nullptr ? 1 : entry.attribute.empty() ? 4 : 3; }
 
 int Care(AmpClass amp_class) {
   switch (amp_class) {
@@ -80,7 +84,7 @@ int Care(AmpClass amp_class) {
 }
 
 bool Stronger(const Entry& a, const Entry& b) {
-  if (Level(a) != Level(b)) return Level(a) < Level(b);
+  if (Rank(a) != Rank(b)) return Rank(a) < Rank(b);
   if (a.text.size() != b.text.size()) return a.text.size() > b.text.size();
   return Care(a.amp_class) > Care(b.amp_class);
 }
@@ -104,16 +108,27 @@ ir::AmpMagnified MagnifiedBy(const ir::Node& node, DType low, const passes::Valu
   return trait.magnifies(node, low, ranges.OfInputs(node)).value_or(ir::AmpMagnified{});
 }
 
-ClassChoice Choose(const ir::Node& node, const Entry* best, DType low,
+// What the level makes of a class that nobody asked for.
+ClassChoice AtLevel(ClassChoice choice, Level level) {
+  const bool soft = choice.amp_class == AmpClass::kInfer || choice.amp_class == AmpClass::kClear;
+  const bool kept = choice.amp_class == AmpClass::kClear && level == Level::kConservative;
+  if (level == Level::kForce && choice.amp_class != AmpClass::kAllow) {
+    return {AmpClass::kAllow, "level force"};
+  }
+  if (level == Level::kBalanced || level == Level::kForce || !soft || kept) return choice;
+  return {AmpClass::kDeny, Concat("level ", Name(level))};
+}
+
+ClassChoice Choose(const ir::Node& node, const Entry* best, DType low, Level level,
                    const ir::AmpMagnified& magnified) {
-  if (node.amp_request != 0 && (best == nullptr || Level(*best) > 2)) {
+  if (node.amp_request != 0 && (best == nullptr || Rank(*best) > 2)) {
     return node.amp_request < 0 ? ClassChoice{AmpClass::kDeny, "the user keeps it f32", true}
                                 : ClassChoice{AmpClass::kAllow, "the user allows it", true};
   }
   if (best != nullptr) {
     return {best->amp_class, Concat("policy: ", Name(best->amp_class), " ", best->text), true};
   }
-  return FromTrait(node, low, magnified);
+  return AtLevel(FromTrait(node, low, magnified), level);
 }
 
 int EditDistance(const std::string& a, const std::string& b) {
@@ -129,25 +144,6 @@ int EditDistance(const std::string& a, const std::string& b) {
     }
   }
   return row.back();
-}
-
-// Up to five names nearest to `text`, for the message about an entry that matches nothing.
-std::string NearNames(const std::string& text, const ir::Graph& graph) {
-  std::vector<std::pair<int, std::string>> names;
-  auto add = [&](const std::string& name) { names.emplace_back(EditDistance(text, name), name); };
-  for (const auto& node : graph.nodes()) {
-    if (!node->op().is_marker) add(node->path());
-  }
-  for (const ir::OpRecord* op : ir::OpRegistry::Global().All()) {
-    if (!op->is_marker) add(op->name);
-  }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  std::string out;
-  for (size_t i = 0; i < names.size() && i < 5; ++i) {
-    out += (i == 0 ? "" : ", ") + names[i].second;
-  }
-  return out;
 }
 
 }  // namespace
@@ -171,6 +167,28 @@ bool GlobMatches(const std::string& pattern, const std::string& text) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+absl::Status CheckEntry(const std::string& entry) {
+  return TakeApart(entry, AmpClass::kDeny).status();
+}
+
+std::string NearNames(const std::string& text, const ir::Graph& graph) {
+  std::vector<std::pair<int, std::string>> names;
+  auto add = [&](const std::string& name) { names.emplace_back(EditDistance(text, name), name); };
+  for (const auto& node : graph.nodes()) {
+    if (!node->op().is_marker) add(node->path());
+  }
+  for (const ir::OpRecord* op : ir::OpRegistry::Global().All()) {
+    if (!op->is_marker) add(op->name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < 5; ++i) {
+    out += (i == 0 ? "" : ", ") + names[i].second;
+  }
+  return out;
 }
 
 std::string EntryText(AmpClass amp_class, const std::string& entry) {
@@ -202,7 +220,7 @@ absl::StatusOr<std::map<int64_t, ClassChoice>> ClassifyNodes(
       if (best == nullptr || Stronger(entry, *best)) best = &entry;
     }
     ir::AmpMagnified magnified = MagnifiedBy(*node, low, ranges);
-    ClassChoice& choice = classes[node->id()] = Choose(*node, best, low, magnified);
+    ClassChoice& choice = classes[node->id()] = Choose(*node, best, low, policy.level, magnified);
     if (choice.amp_class == AmpClass::kDeny) choice.magnified = std::move(magnified);
   }
   for (const Entry& entry : entries) {

@@ -21,6 +21,12 @@ struct ClassChoice {
 // Whether `pattern` matches all of `text`; `*` any run, `?` one character.
 bool GlobMatches(const std::string& pattern, const std::string& text);
 
+// Errors: InvalidArgument for a condition on an op or an attribute that does not exist.
+absl::Status CheckEntry(const std::string& entry);
+
+// Up to five paths of nodes and names of ops that are nearest to `text`, for messages.
+std::string NearNames(const std::string& text, const ir::Graph& graph);
+
 // How messages show an entry of a policy: `deny "head/*"`.
 std::string EntryText(ir::AmpClass amp_class, const std::string& entry);
 

@@ -1,12 +1,14 @@
 #include "halftone/passes/amp/policy_proto.h"
 
+#include <utility>
+
+#include "halftone/passes/amp/policy_text.h"
 #include "halftone/proto/amp_policy.pb.h"
 
 namespace halftone::amp {
 namespace {
 
 constexpr uint32_t kVersion = 1;
-constexpr size_t kMaxEntry = 256;
 
 using Entries = google::protobuf::RepeatedPtrField<std::string>;
 
@@ -21,6 +23,26 @@ absl::Status ReadEntries(const char* list, const Entries& from, std::vector<std:
   return absl::OkStatus();
 }
 
+constexpr std::pair<Level, AmpPolicyProto::Level> kStoredLevels[] = {
+    {Level::kBalanced, AmpPolicyProto::BALANCED},
+    {Level::kConservative, AmpPolicyProto::CONSERVATIVE},
+    {Level::kOnlyMatmul, AmpPolicyProto::ONLY_MATMUL},
+    {Level::kForce, AmpPolicyProto::FORCE}};
+
+AmpPolicyProto::Level ToProto(Level level) {
+  for (const auto& [ours, stored] : kStoredLevels) {
+    if (ours == level) return stored;
+  }
+  return AmpPolicyProto::BALANCED;
+}
+
+absl::StatusOr<Level> FromProto(AmpPolicyProto::Level level) {
+  for (const auto& [ours, stored] : kStoredLevels) {
+    if (stored == level) return ours;
+  }
+  return InvalidArgument("amp policy: level ", static_cast<int>(level), "; expected 0 to 3");
+}
+
 }  // namespace
 
 std::string ToProtoBytes(const Policy& policy) {
@@ -33,6 +55,7 @@ std::string ToProtoBytes(const Policy& policy) {
   for (const std::string& entry : policy.deny) proto.add_deny(entry);
   proto.set_low_outputs(policy.low_outputs);
   proto.set_no_trim(!policy.trim);
+  proto.set_level(ToProto(policy.level));
   return proto.SerializeAsString();
 }
 
@@ -57,6 +80,7 @@ absl::StatusOr<Policy> PolicyFromProtoBytes(const std::string& bytes) {
   HT_RETURN_IF_ERROR(ReadEntries("deny", proto.deny(), &policy.deny));
   policy.low_outputs = proto.low_outputs();
   policy.trim = !proto.no_trim();
+  HT_ASSIGN_OR_RETURN(policy.level, FromProto(proto.level()));
   return policy;
 }
 

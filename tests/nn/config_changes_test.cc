@@ -66,7 +66,7 @@ TEST(ConfigChanges, F41EachFieldOfThePolicy) {
   Net net;
   net.Step();
   const amp::Policy base{.dtype = DType::kBF16};
-  std::vector<amp::Policy> policies(8, base);
+  std::vector<amp::Policy> policies(9, base);
   policies[1].allow = {"exp"};
   policies[2].infer = {"exp"};
   policies[3].clear = {"exp"};
@@ -74,6 +74,7 @@ TEST(ConfigChanges, F41EachFieldOfThePolicy) {
   policies[5].low_outputs = true;
   policies[6].trim = false;
   policies[7].dtype = DType::kF16;
+  policies[8].level = amp::Level::kConservative;
   net.config.cache_size = 20;
   for (size_t i = 0; i < policies.size(); ++i) {
     net.config.enable_amp(true, policies[i]);

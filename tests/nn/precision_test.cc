@@ -119,6 +119,38 @@ TEST(UserWishes, PatternsModulesAndScopes) {
   EXPECT_THAT(DTypesOf(allowed, "exp"), ElementsAre(DType::kBF16));
 }
 
+TEST(UserWishes, MarksOfOneValue) {
+  TwoLayers black;
+  black.fn = [&](const Values& in) -> Values {
+    return {black.head(amp_black(relu(black.body(in[0]))))};
+  };
+  black.config.enable_amp(true, {.dtype = DType::kF16});
+  Call(black, {Input()});
+  EXPECT_THAT(DTypesOf(black, "relu"), ElementsAre(DType::kF32));
+  EXPECT_THAT(DTypesOf(black, "linear"), ElementsAre(DType::kF16, DType::kF16));
+
+  FnGraph white([](const Values& in) -> Values { return {amp_white(exp(in[0])), exp(in[1])}; });
+  white.to(Device::Reference());
+  white.config.enable_amp(true, {.dtype = DType::kBF16});
+  Call(white, {F32({2}, {0, 1}), F32({2}, {0, 1})});
+  EXPECT_THAT(DTypesOf(white, "exp"), ElementsAre(DType::kBF16, DType::kF32));
+
+  FnGraph wrong([](const Values& in) -> Values { return {amp_black(in[0])}; });
+  const int line = __LINE__ - 1;
+  EXPECT_THAT(Message(wrong({Input()}).status()),
+              ::testing::AllOf(::testing::StartsWith(At(line)),
+                               HasSubstr("amp_black: %in0 is computed by nothing: mark what is "
+                                         "computed from it")));
+}
+
+TEST(UserWishes, LevelsHoldForWhatNobodyNames) {
+  TwoLayers graph;
+  graph.config.enable_amp(true, {.dtype = DType::kBF16, .level = amp::Level::kOnlyMatmul});
+  Call(graph, {Input()});
+  EXPECT_THAT(DTypesOf(graph, "linear"), ElementsAre(DType::kBF16, DType::kBF16));
+  EXPECT_THAT(DTypesOf(graph, "relu"), ElementsAre(DType::kF32));
+}
+
 TEST(UserWishes, F40APatternThatMatchesNothingIsANote) {
   TwoLayers graph;
   graph.config.enable_amp(true, {.dtype = DType::kBF16, .deny = {"haed/*"}});

@@ -18,6 +18,7 @@ TEST(AmpPolicyProto, RoundTripsAndDefaultsAreAbsent) {
   policy.deny = {"head/*"};
   policy.low_outputs = true;
   policy.trim = false;
+  policy.level = amp::Level::kOnlyMatmul;
   EXPECT_EQ(*amp::PolicyFromProtoBytes(amp::ToProtoBytes(policy)), policy);
 }
 
@@ -34,6 +35,8 @@ TEST(AmpPolicyProto, RefusesWhatIsNoPolicy) {
   EXPECT_EQ(Message(error(empty_deny)),
             "amp policy: an entry of deny has 0 bytes; expected 1 to 256");
   EXPECT_EQ(error(empty_deny).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(error(version + std::string("\x48\x07", 2))),
+            "amp policy: level 7; expected 0 to 3");
 }
 
 }  // namespace

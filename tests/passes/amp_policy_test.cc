@@ -21,13 +21,26 @@ using ir::AmpClass;
 
 TEST(AmpPolicy, FileFormIsAFixedPoint) {
   const std::string text =
-      "dtype f16\nallow exp\nallow conv2d[groups=1]\ninfer log\nclear sqrt\ndeny head/*\n"
-      "low_outputs true\ntrim false\n";
+      "version: 1\ndtype: \"f16\"\nlevel: ONLY_MATMUL\nallow: \"exp\"\n"
+      "allow: \"conv2d[groups=1]\"\ninfer: \"log\"\nclear: \"sqrt\"\ndeny: \"head/*\"\n"
+      "low_outputs: true\nno_trim: true\n";
   absl::StatusOr<Policy> policy = Policy::Parse(text);
   ASSERT_TRUE(policy.ok()) << policy.status();
   EXPECT_EQ(policy->dtype, DType::kF16);
   EXPECT_THAT(policy->allow, ::testing::ElementsAre("exp", "conv2d[groups=1]"));
   EXPECT_EQ(policy->ToString(), text);
+}
+
+TEST(AmpPolicy, AllTheWaysToWriteAnEntry) {
+  absl::StatusOr<Policy> policy = Policy::Parse(
+      "deny head/*  # two words\ndeny: 'a\\'b'\nallow: [\"exp\",  # a list\n \"conv2d[groups=1]\"]\n"
+      "allow: []\ndeny: \"head/*\", \nlevel: conservative\ntrim: false");
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_THAT(policy->deny, ::testing::ElementsAre("head/*", "a'b"));
+  EXPECT_THAT(policy->allow, ::testing::ElementsAre("exp", "conv2d[groups=1]"));
+  EXPECT_EQ(policy->level, amp::Level::kConservative);
+  EXPECT_FALSE(policy->trim);
+  EXPECT_EQ(Policy::Parse(policy->ToString()).value_or(Policy()), *policy);
 }
 
 TEST(AmpPolicy, CommentsAndAutoAreUnderstood) {
@@ -45,7 +58,21 @@ TEST(AmpPolicy, FileErrorsNameTheLine) {
       {"trim yes\n", "line 1: trim is \"yes\"; expected true or false"},
       {"forbid a\n",
        "line 1: \"forbid\" is unknown; "
-       "expected dtype, allow, infer, clear, deny, low_outputs or trim"}};
+       "expected dtype, level, allow, infer, clear, deny, low_outputs or trim"},
+      {"version: 2\n", "line 1: version is \"2\"; expected 1"},
+      {"level: all\n",
+       "line 1: level is \"all\"; expected balanced, conservative, only_matmul or force"},
+      {"deny: \"a\n", "line 1: a string without its end"},
+      {"deny: [\"a\"\n\"b\"]\n", "line 2: expected ',' or ']' in the list of deny"},
+      {"deny: [a]\n", "line 1: expected a string in quotes"},
+      {"deny: [\"a\",\n\n", "line 3: expected a string in quotes"},
+      {"\n\x01\x02", "line 2: got '\\x01'; expected a field"},
+      {"allow exp\n\ndeny: \"exp\"\n", "line 3: deny \"exp\": line 1 has it under allow"},
+      {"deny softmax[axes=1]\n",
+       "line 1: amp policy: \"softmax[axes=1]\": softmax has no attribute \"axes\""},
+      {"deny sotfmax[axis=1]\n",
+       "line 1: amp policy: \"sotfmax[axis=1]\": no op is called \"sotfmax\""},
+      {"deny: \"\"\n", "line 1: an entry of deny has 0 bytes; expected 1 to 256"}};
   for (const auto& [text, message] : cases) {
     absl::Status status = Policy::Parse(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -62,6 +89,8 @@ TEST(AmpPolicy, ReadsFiles) {
   std::ofstream(path) << "deny\n";
   EXPECT_EQ(Message(Policy::ReadFile(path).status()), path + ": line 1: \"deny\" has no value");
   EXPECT_EQ(Policy::ReadFile(path + ".absent").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(policy->WriteFile(path).ok());
+  EXPECT_EQ(Policy::ReadFile(path).value_or(Policy()), *policy);
 }
 
 TEST(AmpPolicy, OnlyFilesAreRead) {
@@ -80,6 +109,7 @@ TEST(AmpPolicy, MarkerKeepsEverything) {
   policy.dtype = DType::kBF16;
   policy.deny = {"softmax"};
   policy.low_outputs = true;
+  policy.level = amp::Level::kForce;
   ir::Graph graph;
   ir::Builder b(&graph);
   ir::Node* marker = b.Root("amp", {}, policy.ToMarker());
@@ -176,6 +206,66 @@ TEST(AmpPrecedence, ConditionsThatNoNodeCanMeetAreErrors) {
   EXPECT_EQ(message(policy), "amp policy: \"softmax[axes=1]\": softmax has no attribute \"axes\"");
   policy.deny = {"softmax[axis]"};
   EXPECT_EQ(message(policy), "amp policy: \"softmax[axis]\"; expected op[attribute=value]");
+}
+
+TEST(AmpLevel, WhatBecomesOfNodesThatNobodyNames) {
+  const char* body = R"(
+    %m = matmul(%x, %w)
+    %t = tanh(%m)
+    %r = relu(%t)
+    %n = matmul(%r, %v)
+    %q = relu(%n)
+    %o = matmul(%q, %v)
+    %e = exp(%o)
+    return %e)";
+  const auto dtypes = [&](const std::string& amp) {
+    AmpRun run = RunAmp(AmpText("dtype=f16, " + amp, body));
+    EXPECT_TRUE(run.status.ok()) << run.status;
+    std::string text;
+    for (const char* node : {"m", "t", "r", "n", "q", "o", "e"}) {
+      if (run.dtype(node) == "f16") text += node;
+    }
+    return text;
+  };
+  EXPECT_EQ(dtypes("level=\"balanced\""), "mtrnqo");
+  EXPECT_EQ(dtypes("level=\"conservative\""), "mrnqo") << "%r moves values";
+  EXPECT_EQ(dtypes("level=\"only_matmul\""), "mno");
+  EXPECT_EQ(dtypes("level=\"force\""), "mtrnqoe");
+  EXPECT_EQ(dtypes("level=\"only_matmul\", infer=[\"t\", \"r\"]"), "mtrno")
+      << "an entry is stronger";
+  EXPECT_EQ(dtypes("level=\"force\", deny=[\"exp\"]"), "mtrnqo");
+}
+
+TEST(AmpLevel, ForceLeavesTheLoss) {
+  AmpRun run = RunAmp(AmpText("dtype=f16, level=\"force\"", R"(
+    %m = matmul(%x, %w)
+    %s = sum(%m) {axes=[]}
+    backward(%s))"));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.reason("s"), "f32: denied: it is the loss");
+  EXPECT_EQ(run.dtype("m"), "f16");
+}
+
+TEST(AmpOpLists, AsMxnetHasThem) {
+  const auto policy = Policy::FromLists(
+      {.target_dtype_ops = {"tanh"},
+       .fp32_ops = {"softmax"},
+       .conditional_fp32_ops = {{"leaky_relu", "negative_slope", {"0.25", "0.5"}}},
+       .excluded_names = {"head/fc"}},
+      DType::kF16);
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_THAT(policy->allow, ::testing::ElementsAre("tanh"));
+  EXPECT_THAT(policy->deny, ::testing::ElementsAre("softmax", "leaky_relu[negative_slope=0.25]",
+                                                   "leaky_relu[negative_slope=0.5]", "head/fc"));
+  const auto message = [](const amp::OpLists& lists) {
+    return Message(Policy::FromLists(lists).status());
+  };
+  EXPECT_EQ(message({.target_dtype_ops = {"exp"}, .fp32_ops = {"exp"}}),
+            "amp policy: \"exp\" is in target_dtype_ops and in fp32_ops");
+  EXPECT_EQ(message({.fp32_ops = {"Convolution"}}),
+            "amp policy: fp32_ops: no op is called \"Convolution\"");
+  EXPECT_EQ(message({.conditional_fp32_ops = {{"softmax", "axes", {"1"}}}}),
+            "amp policy: \"softmax[axes=1]\": softmax has no attribute \"axes\"");
 }
 
 TEST(AmpUserWish, DeniedByRequestSpreadsAndAllowedIsASeed) {

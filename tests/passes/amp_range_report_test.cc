@@ -84,11 +84,12 @@ TEST_F(AmpRangeReport, WorstFirst) {
 TEST_F(AmpRangeReport, ProposesPathsOfTheGraph) {
   Add("a", {1e5, 1, 1, 1});
   Add("b", {1e-9, 1, 0, 0});  // half of what is not 0 is lost, not most of it
-  EXPECT_EQ(report_.Propose(*graph_).ToString(), "dtype f16\ndeny head/a\n");
+  EXPECT_EQ(report_.Propose(*graph_).ToString(), "version: 1\ndtype: \"f16\"\ndeny: \"head/a\"\n");
   Add("b", {1e-9, 1e-9, 0, 0});
-  EXPECT_EQ(report_.Propose(*graph_).ToString(), "dtype f16\ndeny head/a\ndeny b\n");
+  EXPECT_EQ(report_.Propose(*graph_).ToString(),
+            "version: 1\ndtype: \"f16\"\ndeny: \"head/a\"\ndeny: \"b\"\n");
   // Nodes that passes made have no path that a policy could name.
-  EXPECT_EQ(report_.Propose(ir::Graph("other")).ToString(), "dtype f16\n");
+  EXPECT_EQ(report_.Propose(ir::Graph("other")).ToString(), "version: 1\ndtype: \"f16\"\n");
 }
 
 }  // namespace

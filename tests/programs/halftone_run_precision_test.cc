@@ -132,9 +132,10 @@ TEST_F(HalftoneRunPrecision, MeasuresRanges) {
             "value  op      largest  smallest not 0  overflow in f16  become 0  not finite\n"
             "%y     matmul    8e+04               2           50.0 %     0.0 %       0.0 %\n"
             "a policy that keeps f32 what leaves the range of f16:\n"
-            "dtype f16\n"
-            "deny y\n"
-            "trim false\n");
+            "version: 1\n"
+            "dtype: \"f16\"\n"
+            "deny: \"y\"\n"
+            "no_trim: true\n");
 }
 
 // Of 300 nodes in f16 one rounds away what %d, in f32, would be: (1 + 2^-13) - 1.
@@ -162,8 +163,8 @@ TEST_F(HalftoneRunPrecision, BisectsToTheNodeAtFault) {
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, ::testing::MatchesRegex(
                            "(9|10|11|12) runs, 300 nodes in f16: outputs are within 0.03 of those "
-                           "in f32 with this policy:\ndtype f16\nallow bad\ndeny d\ndeny bad\n"
-                           "trim false\n"));
+                           "in f32 with this policy:\nversion: 1\ndtype: \"f16\"\ndeny: \"d\"\n"
+                           "deny: \"bad\"\nno_trim: true\n"));
 }
 
 TEST_F(HalftoneRunPrecision, AsksForOneLookAndWhatItTakes) {

@@ -90,13 +90,19 @@ std::string Short(double number) {
   return text;
 }
 
-// The policy that `traced` asks for, in `low` and with more denied.
+// The policy that `traced` asks for, in `low` and with more denied, which then stand in no other list.
 amp::Policy PolicyIn(const ir::Graph& traced, DType low, const std::vector<std::string>& denied) {
   amp::Policy policy;
   if (const ir::Node* marker = passes::FindMarker(traced, "amp"); marker != nullptr) {
     policy = amp::Policy::FromMarker(*marker);
   }
   policy.dtype = low;
+  for (std::vector<std::string>* list :
+       {&policy.allow, &policy.infer, &policy.clear, &policy.deny}) {
+    std::erase_if(*list, [&denied](const std::string& entry) {
+      return std::find(denied.begin(), denied.end(), entry) != denied.end();
+    });
+  }
   policy.deny.insert(policy.deny.end(), denied.begin(), denied.end());
   return policy;
 }
