@@ -6,7 +6,9 @@
 // it: 0 no differences, 1 differences, 2 anything that went wrong.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -15,10 +17,12 @@
 #include "absl/flags/usage.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
+#include "halftone/core/io/file.h"
 #include "halftone/core/printable.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/onnx/onnx.h"
 #include "halftone/kernels/fixed_targets.h"
+#include "halftone/tools/support/amp_explain.h"
 #include "halftone/tools/support/amp_table.h"
 #include "halftone/tools/support/cost_report.h"
 #include "halftone/tools/support/graph_diff.h"
@@ -43,9 +47,17 @@ ABSL_FLAG(
 ABSL_FLAG(bool, amp, false,
           "the decision table of mixed precision. "
           "A graph with an `amp` marker that no pass has read yet is decided first, for --target");
+ABSL_FLAG(std::string, why, "", "of --amp: the chain of decisions that ends at this node");
+ABSL_FLAG(std::string, what_if, "",
+          "of --amp: what changes in the policy would change, such as deny:softmax,allow:head/*");
+ABSL_FLAG(std::string, policy, "", "of --amp: decide by this policy file, not by the graph's own");
+ABSL_FLAG(std::string, write_policy, "",
+          "of --amp: write the policy in force to this file, to be edited and read again");
 ABSL_FLAG(bool, memory, false, "bytes held at each node, the peak, and who holds it");
 ABSL_FLAG(bool, cost, false, "flops and bytes of each node, and their shares");
-ABSL_FLAG(bool, diff, false, "what differs between two files; with --after, after that pass");
+ABSL_FLAG(bool, diff, false,
+          "what differs between two files; with --after, after that pass. With --amp, GRAPH A B: "
+          "between what two policy files decide");
 ABSL_FLAG(std::string, run, "",
           "a page of the training run whose event files are in this folder: of nn::RunLog, or of "
           "others for TensorBoard");
@@ -58,7 +70,8 @@ namespace {
 
 constexpr char kUsage[] =
     "halftone_dump FILE [--format text|dot|json|html|onnx] [--after PASS] [--amp | --memory | --cost] "
-    "or halftone_dump --diff A B, or halftone_dump --run DIR";
+    "or halftone_dump --diff A B, or halftone_dump GRAPH --amp --diff POLICY_A POLICY_B, or "
+    "halftone_dump --run DIR";
 
 int Fail(int code, const std::string& message) {
   cli::PrintMessage("halftone_dump", message);
@@ -71,6 +84,25 @@ int Show(const std::string& text, int code = 0) {
   return code;
 }
 
+// Of the options that only --amp has.
+std::string CheckAmpOptions(const std::string& format) {
+  std::vector<std::string> asked;
+  if (!absl::GetFlag(FLAGS_why).empty()) asked.emplace_back("--why");
+  if (!absl::GetFlag(FLAGS_what_if).empty()) asked.emplace_back("--what-if");
+  if (!absl::GetFlag(FLAGS_write_policy).empty()) asked.emplace_back("--write-policy");
+  if (absl::GetFlag(FLAGS_diff) && absl::GetFlag(FLAGS_amp)) asked.emplace_back("--diff");
+  if (asked.size() > 1) {
+    return asked[0] + " and " + asked[1] +
+           ": expected one of --why, --what-if, --diff, --write-policy";
+  }
+  if (!asked.empty() && format != "text") {
+    return asked[0] + ": has no --format=" + format + "; expected text";
+  }
+  if (!absl::GetFlag(FLAGS_policy).empty()) asked.emplace_back("--policy");
+  if (!asked.empty() && !absl::GetFlag(FLAGS_amp)) return asked[0] + ": expected --amp beside it";
+  return "";
+}
+
 // What is wrong with the options; "" if nothing is.
 std::string CheckOptions(const std::vector<char*>& arguments) {
   const std::string format = absl::GetFlag(FLAGS_format);
@@ -81,7 +113,7 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
   if (absl::GetFlag(FLAGS_amp)) tables.emplace_back("--amp");
   if (absl::GetFlag(FLAGS_memory)) tables.emplace_back("--memory");
   if (absl::GetFlag(FLAGS_cost)) tables.emplace_back("--cost");
-  if (absl::GetFlag(FLAGS_diff)) tables.emplace_back("--diff");
+  if (absl::GetFlag(FLAGS_diff) && !absl::GetFlag(FLAGS_amp)) tables.emplace_back("--diff");
   if (tables.size() > 1) {
     return tables[0] + " and " + tables[1] + ": expected one of --amp, --memory, --cost, --diff";
   }
@@ -93,12 +125,16 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
         (format != "text" && format != "html")) {
       return "--run: expected nothing beside it: it always gives a page";
     }
+  } else if (absl::GetFlag(FLAGS_diff) && absl::GetFlag(FLAGS_amp)) {
+    if (arguments.size() != 4) return "--amp --diff: expected a graph and two policies, GRAPH A B";
   } else if (absl::GetFlag(FLAGS_diff)) {
     if (arguments.size() != 3) return "--diff: expected two files, A B";
   } else if (arguments.size() != 2) {
     return std::string("expected one FILE; ") + kUsage;
   }
-  for (size_t i = 1; i < arguments.size(); ++i) {
+  if (std::string wrong = CheckAmpOptions(format); !wrong.empty()) return wrong;
+  const size_t graphs = absl::GetFlag(FLAGS_amp) ? 2 : arguments.size();
+  for (size_t i = 1; i < graphs && i < arguments.size(); ++i) {
     const absl::Status known = tools::CheckAfter(arguments[i], absl::GetFlag(FLAGS_after));
     if (!known.ok()) return "--after: " + Message(known);
   }
@@ -109,8 +145,20 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
   return target.ok() ? "" : "--target: " + Message(target.status());
 }
 
+// What decides anew wants the graph as traced: of a folder that one, unless another is asked for.
+bool DecidesAnew() {
+  return absl::GetFlag(FLAGS_amp) &&
+         (absl::GetFlag(FLAGS_diff) || !absl::GetFlag(FLAGS_what_if).empty() ||
+          !absl::GetFlag(FLAGS_policy).empty() || !absl::GetFlag(FLAGS_write_policy).empty());
+}
+
 absl::StatusOr<onnx::ImportedModel> Load(const std::string& path, const ir::Target& target) {
-  return tools::LoadGraph(path, absl::GetFlag(FLAGS_after), target);
+  std::string after = absl::GetFlag(FLAGS_after);
+  std::error_code ignored;
+  if (after.empty() && DecidesAnew() && std::filesystem::is_directory(path, ignored)) {
+    after = "input";
+  }
+  return tools::LoadGraph(path, after, target);
 }
 
 int ShowDiff(const std::vector<char*>& arguments, const ir::Target& target, bool json) {
@@ -123,8 +171,69 @@ int ShowDiff(const std::vector<char*>& arguments, const ir::Target& target, bool
               differences.empty() ? 0 : 1);
 }
 
+// The graph's own policy, or that of --policy.
+absl::StatusOr<amp::Policy> ChosenPolicy(const ir::Graph& graph) {
+  const std::string path = absl::GetFlag(FLAGS_policy);
+  return path.empty() ? tools::PolicyOf(graph) : amp::Policy::ReadFile(path);
+}
+
+absl::StatusOr<passes::AmpReport> ReportUnder(const ir::Graph& graph, const amp::Policy& policy,
+                                              const ir::Target& target) {
+  HT_ASSIGN_OR_RETURN(const auto decided, tools::DecideUnder(graph, policy, target));
+  return passes::MakeAmpReport(*decided);
+}
+
+// --why: of a graph that carries its decisions already, those.
+absl::StatusOr<std::string> Why(const ir::Graph& graph, const ir::Target& target) {
+  const std::string node = absl::GetFlag(FLAGS_why);
+  const absl::StatusOr<amp::Policy> policy = ChosenPolicy(graph);
+  if (!policy.ok() && absl::GetFlag(FLAGS_policy).empty()) return tools::WhyDecided(graph, node);
+  HT_RETURN_IF_ERROR(policy.status());
+  HT_ASSIGN_OR_RETURN(const auto decided, tools::DecideUnder(graph, *policy, target));
+  return tools::WhyDecided(*decided, node);
+}
+
+absl::StatusOr<std::string> WhatIf(const ir::Graph& graph, const ir::Target& target) {
+  HT_ASSIGN_OR_RETURN(const amp::Policy policy, ChosenPolicy(graph));
+  absl::StatusOr<amp::Policy> changed = tools::WithChanges(policy, absl::GetFlag(FLAGS_what_if));
+  if (!changed.ok()) return Annotate(changed.status(), "--what-if: ");
+  HT_ASSIGN_OR_RETURN(const auto before, ReportUnder(graph, policy, target));
+  HT_ASSIGN_OR_RETURN(const auto after, ReportUnder(graph, *changed, target));
+  return tools::DiffAmp(before, after);
+}
+
+absl::StatusOr<std::string> WritePolicy(const ir::Graph& graph, const ir::Target& target) {
+  HT_ASSIGN_OR_RETURN(const amp::Policy policy, ChosenPolicy(graph));
+  HT_ASSIGN_OR_RETURN(const auto report, ReportUnder(graph, policy, target));
+  const std::string path = absl::GetFlag(FLAGS_write_policy);
+  HT_RETURN_IF_ERROR(io::WriteFileAtomically(path, tools::EffectivePolicy(policy, report)));
+  return Concat(path, ": ", passes::Summary(report), "\n");
+}
+
+int ShowPolicyDiff(const ir::Graph& graph, const char* a, const char* b, const ir::Target& target) {
+  std::vector<passes::AmpReport> reports;
+  for (const char* path : {a, b}) {
+    const auto policy = amp::Policy::ReadFile(path);
+    if (!policy.ok()) return Fail(2, Message(policy.status()));
+    auto report = ReportUnder(graph, *policy, target);
+    if (!report.ok()) return Fail(2, path + (": " + Message(report.status())));
+    reports.push_back(*std::move(report));
+  }
+  return Show(tools::DiffAmp(reports[0], reports[1], {a, b}),
+              tools::CountChanged(reports[0], reports[1]) == 0 ? 0 : 1);
+}
+
+int ShowOrFail(const absl::StatusOr<std::string>& text) {
+  return text.ok() ? Show(*text) : Fail(1, Message(text.status()));
+}
+
 int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& target, bool json) {
-  const auto report = tools::DecideAmp(graph, target);
+  absl::StatusOr<passes::AmpReport> report = tools::DecideAmp(graph, target);
+  if (const std::string file = absl::GetFlag(FLAGS_policy); !file.empty()) {
+    const auto policy = amp::Policy::ReadFile(file);
+    if (!policy.ok()) return Fail(1, Message(policy.status()));
+    report = ReportUnder(graph, *policy, target);
+  }
   if (!report.ok()) return Fail(1, Message(report.status()));
   if (report->rows.empty()) {
     return Fail(1, path +
@@ -181,12 +290,20 @@ int Main(const std::vector<char*>& arguments) {
   const std::string format = absl::GetFlag(FLAGS_format);
   const bool json = format == "json";
   const ir::Target& target = **kernels::FindFixedTarget(absl::GetFlag(FLAGS_target));
-  if (absl::GetFlag(FLAGS_diff)) return ShowDiff(arguments, target, json);
+  if (absl::GetFlag(FLAGS_diff) && !absl::GetFlag(FLAGS_amp)) {
+    return ShowDiff(arguments, target, json);
+  }
 
   if (format == "onnx") return WriteModel(arguments[1], target);
   const auto loaded = Load(arguments[1], target);
   if (!loaded.ok()) return Fail(1, Message(loaded.status()));
   const ir::Graph& graph = *loaded->graph;
+  if (absl::GetFlag(FLAGS_amp) && absl::GetFlag(FLAGS_diff)) {
+    return ShowPolicyDiff(graph, arguments[2], arguments[3], target);
+  }
+  if (!absl::GetFlag(FLAGS_why).empty()) return ShowOrFail(Why(graph, target));
+  if (!absl::GetFlag(FLAGS_what_if).empty()) return ShowOrFail(WhatIf(graph, target));
+  if (!absl::GetFlag(FLAGS_write_policy).empty()) return ShowOrFail(WritePolicy(graph, target));
   if (absl::GetFlag(FLAGS_amp)) return ShowAmp(arguments[1], graph, target, json);
   if (absl::GetFlag(FLAGS_memory)) {
     const tools::MemoryReport report = tools::MakeMemoryReport(graph);
@@ -206,6 +323,13 @@ int Main(const std::vector<char*>& arguments) {
 }  // namespace halftone
 
 int main(int argc, char** argv) {
+  // The flags library has no '-' in names.
+  for (int i = 1; i < argc; ++i) {
+    for (const char* flag : {"--what-if", "--write-policy"}) {
+      if (std::strncmp(argv[i], flag, std::strlen(flag)) != 0) continue;
+      *std::find(argv[i] + 2, argv[i] + std::strlen(argv[i]), '-') = '_';
+    }
+  }
   absl::SetProgramUsageMessage(std::string(halftone::kUsage) + ": shows a graph file");
   return halftone::cli::WithinMemory("halftone_dump", [argc, argv] {
     return halftone::cli::FinishOutput("halftone_dump",
