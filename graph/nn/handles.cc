@@ -144,6 +144,43 @@ absl::Status ScalerHandle::set_scale(double scale) {
   return graph_->impl_->state.SetScalar(name() + ".scale", scale);
 }
 
+amp::GradScalerOptions ScalerHandle::Options() const {
+  if (graph_ == nullptr) return {};
+  const runtime::StateLock lock = graph_->impl_->declared.Lock();
+  const ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
+  return entry == nullptr ? amp::GradScalerOptions() : entry->scaler.options();
+}
+
+template <typename T>
+absl::Status ScalerHandle::SetOption(const char* what, T amp::GradScalerOptions::*option, T value) {
+  HT_RETURN_IF_ERROR(CheckMayChange(what));
+  const runtime::StateLock lock = graph_->impl_->declared.Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
+  amp::GradScalerOptions options = entry->scaler.options();
+  if (options.*option == value) return absl::OkStatus();
+  options.*option = value;
+  amp::GradScaler changed(options);
+  HT_RETURN_IF_ERROR(Annotate(changed.Validate(), Concat(what, ": ")));
+  changed.set_state(entry->scaler.state());
+  entry->scaler = changed;
+  // Attributes of compiled nodes.
+  graph_->impl_->KeepSteps(0);
+  return absl::OkStatus();
+}
+
+absl::Status ScalerHandle::set_growth_factor(double factor) {
+  return SetOption("set_growth_factor", &amp::GradScalerOptions::growth_factor, factor);
+}
+
+absl::Status ScalerHandle::set_backoff_factor(double factor) {
+  return SetOption("set_backoff_factor", &amp::GradScalerOptions::backoff_factor, factor);
+}
+
+absl::Status ScalerHandle::set_growth_interval(int64_t interval) {
+  return SetOption("set_growth_interval", &amp::GradScalerOptions::growth_interval, interval);
+}
+
 int64_t ScalerHandle::Counter(const char* what) const {
   if (graph_ == nullptr) return 0;
   return static_cast<int64_t>(graph_->impl_->state.Scalar(Concat(name(), ".", what), 0));

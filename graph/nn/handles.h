@@ -110,6 +110,15 @@ class ScalerHandle {
   // makes the automatic one. Errors: InvalidArgument unless finite and > 0 in f32, and its inverse
   // too; FailedPrecondition where there is no scaler.
   absl::Status set_scale(double scale);
+  // Of the rule, see amp::GradScalerOptions; those of a default scaler while there is none.
+  double growth_factor() const { return Options().growth_factor; }
+  double backoff_factor() const { return Options().backoff_factor; }
+  int64_t growth_interval() const { return Options().growth_interval; }
+  // Between steps. Scale, tracker and counters stay; where the value is another one, later calls
+  // compile anew. Errors: those of amp::GradScaler::Validate and of set_scale.
+  absl::Status set_growth_factor(double factor);
+  absl::Status set_backoff_factor(double factor);
+  absl::Status set_growth_interval(int64_t interval);
   int64_t growth_tracker() const;
   int64_t total_steps() const;
   int64_t skipped_count() const;
@@ -125,6 +134,9 @@ class ScalerHandle {
  private:
   friend class Graph;
   int64_t Counter(const char* what) const;
+  amp::GradScalerOptions Options() const;
+  template <typename T>
+  absl::Status SetOption(const char* what, T amp::GradScalerOptions::*option, T value);
   // Makes the automatic scaler where it is due. Errors: FailedPrecondition where there is none.
   absl::Status Find(const char* what) const;
   // The same, and an error inside build().

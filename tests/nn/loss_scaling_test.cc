@@ -115,6 +115,52 @@ class TwoScaled : public FnGraph {
   Parameter a, b;
 };
 
+TEST(SetScalerOptions, AreSetBetweenSteps) {
+  Probe probe({{.init_scale = 64, .growth_interval = 5}});
+  probe.Step(1);
+  probe.Step(1);
+  ASSERT_TRUE(probe.scaler.set_growth_interval(3).ok());
+  ASSERT_TRUE(probe.scaler.set_growth_factor(4).ok());
+  ASSERT_TRUE(probe.scaler.set_backoff_factor(0.25).ok());
+  EXPECT_EQ(probe.scaler.growth_tracker(), 2) << "state stays";
+  probe.Step(1);
+  EXPECT_EQ(probe.scaler.scale(), 256);
+  probe.Step(kInf);
+  EXPECT_EQ(probe.scaler.scale(), 64);
+  EXPECT_EQ(probe.scaler.growth_interval(), 3);
+  EXPECT_EQ(probe.scaler.growth_factor(), 4);
+  EXPECT_EQ(probe.scaler.backoff_factor(), 0.25);
+  EXPECT_EQ((*probe.scaler.state_dict())["growth_interval"], 3);
+  const int builds = probe.builds;
+  ASSERT_TRUE(probe.scaler.set_growth_factor(4).ok());
+  probe.Step(1);
+  EXPECT_EQ(probe.builds, builds) << "the same value compiles nothing";
+}
+
+// PyTorch's tracker would pass the interval by and never meet it.
+TEST(SetScalerOptions, AnIntervalBelowTheTrackerGrowsAtTheNextStep) {
+  Probe probe({{.init_scale = 64, .growth_interval = 100}});
+  for (int i = 0; i < 5; ++i) probe.Step(1);
+  ASSERT_TRUE(probe.scaler.set_growth_interval(3).ok());
+  probe.Step(1);
+  EXPECT_EQ(probe.scaler.scale(), 128);
+  EXPECT_EQ(probe.scaler.growth_tracker(), 0);
+}
+
+TEST(SetScalerOptions, BadOnesChangeNothing) {
+  Probe probe({{.growth_interval = 7}});
+  EXPECT_EQ(Message(probe.scaler.set_growth_interval(0)),
+            "set_growth_interval: GradScaler: growth_interval = 0; expected 1 to 2147483647");
+  EXPECT_EQ(Message(probe.scaler.set_growth_factor(1)),
+            "set_growth_factor: GradScaler: growth_factor = 1; expected > 1");
+  EXPECT_EQ(probe.scaler.set_backoff_factor(1.5).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(probe.scaler.growth_interval(), 7);
+  Probe none;
+  EXPECT_EQ(Message(none.scaler.set_growth_factor(2)),
+            "set_growth_factor: the handle belongs to no graph");
+  EXPECT_EQ(none.scaler.growth_interval(), amp::GradScalerOptions().growth_interval);
+}
+
 TEST(FirstNonFinite, F30WithScalerWithoutAndDisabled) {
   enum class Kind { kScaler, kStatic, kTracked, kClipped, kDisabledAndTracked };
   for (const Kind kind :
