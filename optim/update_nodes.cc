@@ -4,6 +4,7 @@
 
 #include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/optim/schedule_formula.h"
+#include "halftone/optim/update_rule.h"
 
 namespace halftone::optim {
 namespace {
@@ -28,6 +29,21 @@ struct NodeMath {
 
 }  // namespace
 
+ir::Variable StateVariable(const std::string& name, const ir::ValueType& type, double init,
+                           ir::VariableKind kind) {
+  ir::Variable variable;
+  variable.name = name;
+  variable.type = type;
+  variable.kind = kind;
+  variable.trainable = false;
+  variable.init.a = init;
+  return variable;
+}
+
+ir::Variable MicroBatches() {
+  return StateVariable(kMicroBatchesVariable, {DType::kI64, {}}, 0, ir::VariableKind::kCounter);
+}
+
 Expr LearningRateNodes(const LRSchedule& schedule, Expr base_lr, Expr applied_steps) {
   if (schedule.constant()) return base_lr;
   ir::Builder& b = *base_lr.builder();
@@ -44,6 +60,16 @@ Expr InverseScaleNodes(Expr scale) {
   const Expr inverse = 1.0 / b.Cast(scale, DType::kF64);
   b.NameNext("inverse_scale");
   return b.Cast(inverse, DType::kF32);
+}
+
+Expr AccumulatedNode(const std::string& name, Expr sum, Expr gradient, Expr inverse_scale,
+                     Expr count) {
+  ir::Builder& b = *sum.builder();
+  const Expr one = b.Scalar(DType::kF32, 1);
+  const Expr apply = b.Scalar(DType::kBool, 1);
+  b.NameNext(name);
+  return b.Op(ops::kUpdateInfo<ops::GradientSumUpdate>.op,
+              {sum, gradient, one, inverse_scale, one, apply, count});
 }
 
 Expr ClipCoefficientNodes(Expr norm, Expr finite, double max_norm) {

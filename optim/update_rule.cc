@@ -79,4 +79,6 @@ std::string SlotVariable(const std::string& optimizer, const std::string& parame
   return optimizer + "." + parameter + "." + slot;
 }
 
+std::string WindowFiniteVariable(const std::string& scaler) { return scaler + ".window_finite"; }
+
 }  // namespace halftone::optim

@@ -42,4 +42,11 @@ std::string PlateauVariable(const std::string& optimizer, const std::string& sta
 std::string SlotVariable(const std::string& optimizer, const std::string& parameter,
                          const std::string& slot);  // "optimizer0.fc1.weight.exp_avg"
 
+// What is kept while a window of micro-batches is under way: how many there are, i64[]; the slot of
+// the sum of a parameter's gradients, in its type; whether all gradients of a scaler were finite,
+// bool[], where an optimizer has those of several.
+inline constexpr char kMicroBatchesVariable[] = "accumulation.micro_batches";
+inline constexpr char kGradSumSlot[] = "grad_sum";
+std::string WindowFiniteVariable(const std::string& scaler);  // "scaler0.window_finite"
+
 }  // namespace halftone::optim

@@ -11,6 +11,7 @@
 #include "halftone/passes/amp/update_scalers.h"
 #include "halftone/passes/amp/verify_amp_dtypes.h"
 #include "halftone/passes/amp/widen_operands.h"
+#include "halftone/passes/autodiff/accumulate_gradients.h"
 #include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/layout/assign_layouts.h"
@@ -58,6 +59,7 @@ constexpr struct {
     {"trim-amp-islands", &MakeTrimAmpIslands},
     {"autodiff", &MakeAutodiff},
     {"scale-losses", &MakeScaleLosses},
+    {"accumulate-gradients", &MakeAccumulateGradients},
     {"insert-optimizers", &MakeInsertOptimizers},
     {"update-scalers", &MakeUpdateScalers},
     {"apply-numerics", &MakeApplyNumerics},
@@ -124,7 +126,10 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   // Needs the seeds that autodiff made. Drops scalers that are not needed before anything counts on
   // them.
   manager.Add(MakeScaleLosses());
-  // Needs the gradients, and to know whether they are scaled.
+  // Needs the gradients, and to know whether they are scaled. Before optimizers become updates, which
+  // are another step's where it fires.
+  manager.Add(MakeAccumulateGradients());
+  // Likewise.
   manager.Add(MakeInsertOptimizers());
   // Needs the finite flag of every optimizer.
   manager.Add(MakeUpdateScalers());

@@ -71,6 +71,14 @@ auto Getter(R (Handle::*get)() const) {
   };
 }
 
+template <typename Handle, typename T>
+auto Setter(absl::Status (Handle::*set)(T)) {
+  return [set](Weak<Handle>& handle, T value) {
+    const GraphLock lock = handle.Lock();
+    Check((handle.get().*set)(value));
+  };
+}
+
 // A function of a graph that waits for calls of other threads.
 template <typename R, typename... Args>
 auto Locked(R (nn::Graph::*f)(Args...) const) {
@@ -206,6 +214,10 @@ void BindState(py::class_<PythonGraph>& graph) {
           py::arg("path"), py::arg("strict") = true, py::arg("rename") = py::none())
       .def("initialize",
            [](PythonGraph& g) { Check(WithoutInterpreterLock([&] { return g.initialize(); })); })
+      .def("flush",
+           [](PythonGraph& g) { Check(WithoutInterpreterLock([&] { return g.flush(); })); })
+      .def_property_readonly("accumulated_micro_batches",
+                             Locked(&nn::Graph::accumulated_micro_batches))
       .def("synchronize",
            [](PythonGraph& g) { Check(WithoutInterpreterLock([&] { return g.synchronize(); })); })
       .def("parameters", [](const PythonGraph& g) { return Distinct(g.named_parameters()); })
@@ -249,20 +261,12 @@ void BindTexts(py::class_<PythonGraph>& graph) {
 
 void BindHandles(py::module_& m) {
   py::class_<GroupHandle>(m, "GroupHandle", py::is_final())
-      .def_property("lr", Getter(&nn::GroupHandle::lr),
-                    [](GroupHandle& h, double lr) {
-                      const GraphLock lock = h.Lock();
-                      Check(h.get().set_lr(lr));
-                    })
+      .def_property("lr", Getter(&nn::GroupHandle::lr), Setter(&nn::GroupHandle::set_lr))
       .def_property_readonly("parameters", Getter(&nn::GroupHandle::parameters));
   using O = nn::OptimizerHandle;
   py::class_<OptimizerHandle>(m, "OptimizerHandle", py::is_final())
       .def_property_readonly("name", &OptimizerHandle::name)
-      .def_property("lr", Getter(&O::lr),
-                    [](OptimizerHandle& h, double lr) {
-                      const GraphLock lock = h.Lock();
-                      Check(h.get().set_lr(lr));
-                    })
+      .def_property("lr", Getter(&O::lr), Setter(&O::set_lr))
       .def_property_readonly("groups",
                              [](OptimizerHandle& h) {
                                std::vector<GroupHandle> groups;
@@ -289,11 +293,10 @@ void BindHandles(py::module_& m) {
   using S = nn::ScalerHandle;
   py::class_<ScalerHandle>(m, "ScalerHandle", py::is_final())
       .def_property_readonly("name", &ScalerHandle::name)
-      .def_property("scale", Getter(&S::scale),
-                    [](ScalerHandle& h, double scale) {
-                      const GraphLock lock = h.Lock();
-                      Check(h.get().set_scale(scale));
-                    })
+      .def_property("scale", Getter(&S::scale), Setter(&S::set_scale))
+      .def_property("growth_factor", Getter(&S::growth_factor), Setter(&S::set_growth_factor))
+      .def_property("backoff_factor", Getter(&S::backoff_factor), Setter(&S::set_backoff_factor))
+      .def_property("growth_interval", Getter(&S::growth_interval), Setter(&S::set_growth_interval))
       .def_property_readonly("growth_tracker", Getter(&S::growth_tracker))
       .def_property_readonly("total_steps", Getter(&S::total_steps))
       .def_property_readonly("skipped_count", Getter(&S::skipped_count))
@@ -360,6 +363,12 @@ void BindConfig(py::module_& m) {
       .def_property_readonly("amp_enabled", &nn::GraphConfig::amp_enabled)
       .def_property_readonly("amp_policy", &nn::GraphConfig::amp_policy,
                              py::return_value_policy::copy)
+      .def("set_gradient_accumulation_steps", &nn::GraphConfig::set_gradient_accumulation_steps,
+           py::arg("count"))
+      .def_property_readonly("gradient_accumulation_steps",
+                             &nn::GraphConfig::gradient_accumulation_steps)
+      .def("accumulate_calls", &nn::GraphConfig::accumulate_calls, py::arg("count"))
+      .def_property_readonly("accumulated_calls", &nn::GraphConfig::accumulated_calls)
       .def_readwrite("amp_low_outputs", &nn::GraphConfig::amp_low_outputs)
       .def_readwrite("allow_tf32", &nn::GraphConfig::allow_tf32)
       .def_readwrite("deterministic", &nn::GraphConfig::deterministic)

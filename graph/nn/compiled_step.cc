@@ -16,6 +16,17 @@ void CompiledStep::SetOutputs(absl::Span<const Tensor> tensors) {
   }
 }
 
+void CompiledStep::NextMicroBatch() {
+  if (micro_batches == 1) return;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (inputs[i].shape.rank() == 0) continue;  // whole in each
+    in[i] = static_cast<const char*>(in[i]) + inputs[i].num_bytes() / micro_batches;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    out[i] = static_cast<char*>(out[i]) + outputs[i].num_bytes() / micro_batches;
+  }
+}
+
 std::string TextOf(const ir::Graph& graph, bool scopes) {
   ir::TextOptions options;
   options.scopes = scopes;

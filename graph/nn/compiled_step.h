@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,14 +16,15 @@
 namespace halftone::nn {
 
 struct CompiledStep {
-  std::vector<ir::ValueType> inputs;
+  std::vector<ir::ValueType> inputs;   // of a call
+  std::vector<ir::ValueType> outputs;  // of a call, as build() gives them; what the executable has
+                                       // beyond goes to StepResults
   StepConfig config;
   bool training = true;
   size_t modes = 0;          // of the modules, see ModuleModes::Read
   std::string modes_remark;  // the same for people; empty where all train
   std::unique_ptr<ir::Graph> traced;
   std::unique_ptr<runtime::Executable> executable;
-  size_t num_outputs = 0;        // of build(); the rest goes to StepResults
   bool dropped_another = false;  // until its first run
   std::string dump_dir;          // where the first run writes what it starts from; empty: nowhere
   // Argument tables of Executable::Run; those of hidden outputs are filled once.
@@ -30,6 +32,19 @@ struct CompiledStep {
   std::vector<void*> out;
   std::vector<Buffer*> buffers;  // of `out`; null for hidden outputs
 
+  // Of a step that adds gradients to their sums: the parts of a call's batch, and the step that
+  // updates the parameters by the sums. Null: this one does, or nothing is to be updated.
+  size_t micro_batches = 1;
+  std::shared_ptr<CompiledStep> update;
+  bool is_update = false;
+  std::vector<std::string> sums;  // of an update: their variables
+
+  // Micro-batches between two updates.
+  uint64_t window() const {
+    return micro_batches * static_cast<uint64_t>(config.accumulated_calls());
+  }
+  // The operands of the next micro-batch of the same call.
+  void NextMicroBatch();
   // The tensors that the next run reads and writes. The latter must outlive its Start.
   void SetInputs(absl::Span<const Tensor> tensors);
   void SetOutputs(absl::Span<const Tensor> tensors);

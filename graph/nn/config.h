@@ -37,6 +37,25 @@ class StepConfig {
   }
   const std::vector<passes::OwnPass>& own_passes() const { return own_passes_; }
 
+  // Splits the batch of each training call into `count` micro-batches, one after the other: inputs
+  // along dimension 0, which must divide; those without dimensions go to each. The parameters are
+  // updated once, by the mean of the micro-batches' gradients, so the loss should be a mean. A call
+  // takes the working memory of a micro-batch. Its outputs are joined along dimension 0, a single
+  // number becomes a vector of `count`. Evaluations are not split. Default: 1. Named as in OneFlow.
+  void set_gradient_accumulation_steps(int count) { gradient_accumulation_steps_ = count; }
+  int gradient_accumulation_steps() const { return gradient_accumulation_steps_; }
+  // Updates the parameters at every `count`-th training call, by the mean over the window: over all
+  // micro-batches since the last update. Graph::flush() ends a window early. Default: 1.
+  //
+  // Either way the loss scale stays over the window, gradients are summed in the type of their
+  // parameters, unscaled, and one that is not finite skips the update. Norms, clipping, schedules,
+  // averages and the scaler's steps are those of updates; norm statistics and random masks those of
+  // micro-batches. The sums are part of the state while a window is under way.
+  void accumulate_calls(int count) { accumulated_calls_ = count; }
+  int accumulated_calls() const { return accumulated_calls_; }
+  // Whether a training call may leave the update to a later one, or is split.
+  bool accumulates() const { return gradient_accumulation_steps_ > 1 || accumulated_calls_ > 1; }
+
   // Whether outputs of build() keep the low dtype that mixed precision gave them. Off: they have
   // the dtype that build() saw.
   bool amp_low_outputs = false;
@@ -73,6 +92,8 @@ class StepConfig {
   bool amp_enabled_ = false;
   amp::Policy amp_policy_;
   std::vector<passes::OwnPass> own_passes_;
+  int gradient_accumulation_steps_ = 1;
+  int accumulated_calls_ = 1;
 };
 
 class GraphConfig : public StepConfig {

@@ -199,7 +199,9 @@ std::vector<Declaration::HeldSlot> Declaration::TakeSlots() {
   std::vector<HeldSlot> slots;
   for (const OptimizerEntry& entry : optimizers_) {
     for (size_t group = 0; group < entry.optimizer.groups().size(); ++group) {
-      for (const std::string& slot : entry.SlotsOf(group)) {
+      std::vector<std::string> names = entry.SlotsOf(group);
+      names.emplace_back(optim::kGradSumSlot);
+      for (const std::string& slot : names) {
         for (const std::string& parameter : entry.GroupNames(group)) {
           slots.push_back({&entry, slot, store_.Find(parameter),
                            store_.Take(optim::SlotVariable(entry.name, parameter, slot))});

@@ -19,8 +19,7 @@ absl::Status CheckOverlap(const std::string& name, const CompiledStep& step,
     };
     if (std::any_of(in.begin(), in.end(), overlaps) ||
         std::any_of(out.begin(), out.begin() + static_cast<int64_t>(i), overlaps)) {
-      return InvalidArgument("graph @", name, ": output ", i, " (",
-                             step.executable->output_types()[i].ToString(),
+      return InvalidArgument("graph @", name, ": output ", i, " (", step.outputs[i].ToString(),
                              ") shares its memory with an input or another output");
     }
   }
@@ -45,8 +44,7 @@ absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> i
   const auto describe = [this](const Values& values) { return build(values); };
   HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(config, describe, in));
   std::vector<Tensor> out;
-  for (size_t i = 0; i < step->num_outputs; ++i) {
-    const ir::ValueType& type = step->executable->output_types()[i];
+  for (const ir::ValueType& type : step->outputs) {
     HT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type.dtype, type.shape));
     out.push_back(std::move(tensor));
   }
@@ -61,12 +59,12 @@ absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
   HT_RETURN_IF_ERROR(lock.status());
   const auto describe = [this](const Values& values) { return build(values); };
   HT_ASSIGN_OR_RETURN(CompiledStep * step, impl_->Prepare(config, describe, in));
-  if (out.size() != step->num_outputs) {
+  if (out.size() != step->outputs.size()) {
     return InvalidArgument("graph @", name(), ": got ", out.size(), " output tensors, expected ",
-                           step->num_outputs);
+                           step->outputs.size());
   }
   for (size_t i = 0; i < out.size(); ++i) {
-    const ir::ValueType& type = step->executable->output_types()[i];
+    const ir::ValueType& type = step->outputs[i];
     if (!out[i].defined() || out[i].dtype() != type.dtype || out[i].shape() != type.shape) {
       return InvalidArgument("graph @", name(), ": output ", i, ": got ",
                              out[i].defined() ? out[i].TypeString() : "an undefined tensor",
@@ -84,6 +82,19 @@ absl::Status Graph::compile(absl::Span<const Tensor> in) {
   HT_RETURN_IF_ERROR(lock.status());
   const auto describe = [this](const Values& values) { return build(values); };
   return impl_->Prepare(config, describe, in).status();
+}
+
+absl::Status Graph::flush() {
+  HT_RETURN_IF_ERROR(internal::CheckMayChange(impl_->declared.info(), "flush"));
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  HT_RETURN_IF_ERROR(impl_->CheckNoAverages("flush"));
+  return impl_->Flush(config);
+}
+
+uint64_t Graph::accumulated_micro_batches() const {
+  const runtime::StateLock lock = Lock();
+  return impl_->under_way.counts().micro_batches;
 }
 
 absl::Status Graph::synchronize() {
@@ -156,8 +167,10 @@ std::string Graph::traced_text() const {
 
 std::string Graph::compiled_text() const {
   const runtime::StateLock lock = Lock();
-  const ir::Graph* graph = compiled_graph();
-  return graph == nullptr ? "" : TextOf(*graph);
+  const CompiledStep* step = impl_->cache.last();
+  if (step == nullptr) return "";
+  const std::string text = TextOf(step->executable->graph());
+  return step->update == nullptr ? text : Concat(text, TextOf(step->update->executable->graph()));
 }
 
 const ir::Graph* Graph::compiled_graph() const {
@@ -169,14 +182,19 @@ const ir::Graph* Graph::compiled_graph() const {
 void Graph::set_profile(Profile profile) {
   const runtime::StateLock lock = Lock();
   impl_->under_way.Settle();
-  for (const auto& step : impl_->cache.steps()) step->executable->set_profile(profile);
+  for (const auto& step : impl_->cache.steps()) {
+    step->executable->set_profile(profile);
+    if (step->update != nullptr) step->update->executable->set_profile(profile);
+  }
   impl_->profile = std::move(profile);
 }
 
 std::string Graph::kernel_log() const {
   const runtime::StateLock lock = Lock();
   const CompiledStep* step = impl_->cache.last();
-  return step == nullptr ? "" : step->executable->kernel_log();
+  if (step == nullptr) return "";
+  const std::string& log = step->executable->kernel_log();
+  return step->update == nullptr ? log : Concat(log, step->update->executable->kernel_log());
 }
 
 std::string Graph::amp_summary() const {

@@ -100,6 +100,14 @@ class Graph {
   runtime::StateLock Lock() const;
   runtime::StateLock TryLock() const;
 
+  // Ends a window of accumulated gradients (see GraphConfig::accumulate_calls): updates the
+  // parameters by the mean of the micro-batches that there are, however few. Nothing where there
+  // are none. Errors: FailedPrecondition inside build(), and where nothing was compiled since the
+  // gradients were loaded or a setting changed; those of a call that updates.
+  absl::Status flush();
+  // How many micro-batches wait for their update.
+  uint64_t accumulated_micro_batches() const;
+
   // Waits for all calls; their first error that no call has told. On the CPU there is nothing to
   // wait for.
   absl::Status synchronize();
@@ -154,7 +162,8 @@ class Graph {
   // The scaler of set_grad_scaler, or the automatic one: a graph that lowers to f16 and has none
   // gets one when it is compiled for training, and a note. The handle may be taken before.
   ScalerHandle grad_scaler();
-  // Whether the last training step was skipped by any optimizer.
+  // Whether the last training step was skipped by any optimizer; with accumulation of gradients the
+  // last update, as in what follows.
   bool last_step_skipped() const;
   // L2 norm of the unscaled, unclipped gradients of all optimizers in the last training step;
   // infinite if one of them is. NaN before the first step, and where an optimizer has none (see
@@ -164,16 +173,17 @@ class Graph {
   // where nothing looks at the gradients: a grad scaler, skip_nonfinite, clipping by norm or
   // config.track_grad_norm does.
   std::string first_nonfinite_param() const;
-  // Training steps begun, skipped and failed ones included; not evaluations, nor calls that only
-  // told the error of an earlier step. Random masks of a training step follow it, those of an
-  // evaluation (where something in it is random) a count of evaluations that no state keeps: they
-  // change nothing of a later training step.
+  // Training steps begun, skipped and failed ones included, with accumulation of gradients the
+  // micro-batches; not evaluations, nor calls that only told the error of an earlier step. Random
+  // masks of a training step follow it, those of an evaluation (where something in it is random) a
+  // count of evaluations that no state keeps: they change nothing of a later training step.
   uint64_t run_count() const;
 
   // Text of the step as build() described it, with the module of each node, and after all passes,
   // for the signature called or compiled last; empty before. Constants over 1,024 elements are not
   // in it, only the names of the files to which config.dump_dir writes them. The first ends with a
-  // comment that names the modules that evaluate in a training step.
+  // comment that names the modules that evaluate in a training step. With accumulation of gradients
+  // the second is two graphs, the step that adds them and, behind it, the update.
   std::string traced_text() const;
   std::string compiled_text() const;
   // Null before the first compilation. Valid until the next call with another signature.

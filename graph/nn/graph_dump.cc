@@ -28,9 +28,10 @@ absl::Status DumpStart(const CompiledStep& step, const runtime::StateDict& varia
   checkpoint.tensors = variables;
   HT_RETURN_IF_ERROR(runtime::WriteCheckpoint(step.dump_dir + "/variables.ckpt", checkpoint));
 
+  if (step.is_update) return absl::OkStatus();  // inputs of `traced` are not the update's
   const std::vector<ir::Node*> inputs = step.traced->inputs();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const ir::ValueType& type = step.inputs[i];
+    const ir::ValueType& type = inputs[i]->output_type();  // of a micro-batch
     const Tensor value = Tensor::Empty(type.dtype, type.shape);
     if (value.num_bytes() != 0) std::memcpy(value.raw(), step.in[i], value.num_bytes());
     const std::string& name = inputs[i]->attrs().GetString("name");

@@ -10,6 +10,7 @@
 #include "halftone/graph/nn/scaler_watch.h"
 #include "halftone/graph/nn/tracer.h"
 #include "halftone/graph/runtime/compile.h"
+#include "halftone/optim/update_rule.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::nn {
@@ -24,13 +25,24 @@ absl::Status CheckInputs(const std::string& name, absl::Span<const Tensor> in) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAccumulation(const StepConfig& config) {
+  for (const auto& [what, count] :
+       {std::pair{"set_gradient_accumulation_steps", config.gradient_accumulation_steps()},
+        {"accumulate_calls", config.accumulated_calls()}}) {
+    if (count >= 1) continue;
+    return InvalidArgument("config.", what, "(", count, "); expected 1 or more");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Graph::Impl::Impl(std::string name)
     : declared(std::move(name), [this] { KeepSteps(0); }),
       notes(declared.name()),
       under_way([this](bool ok) { AfterTraining(ok); }),
-      state(declared, under_way.counts()) {}
+      state(declared, under_way.counts()),
+      accumulation(under_way, state) {}
 
 absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(GraphConfig& config, Build build,
                                                    absl::Span<const Tensor> in) {
@@ -53,23 +65,54 @@ absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(GraphConfig& config, Build bu
   return cache.Add(std::move(step));
 }
 
+absl::Status Graph::Impl::DumpFirst(CompiledStep& step, const GraphConfig& config) {
+  if (step.dump_dir.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(StateDict variables, state.Save(config.seed));
+  if (!step.training) variables[kRunCount] = CountTensor(under_way.counts().evaluation);
+  HT_RETURN_IF_ERROR(DumpStart(step, variables));
+  step.dump_dir.clear();
+  return absl::OkStatus();
+}
+
 absl::Status Graph::Impl::Execute(CompiledStep& step, const GraphConfig& config) {
   notes.AddCompilesAnew(step, config.cache_size);
-  RunCounts& counts = under_way.counts();
-  if (!step.dump_dir.empty()) {
-    HT_ASSIGN_OR_RETURN(StateDict variables, state.Save(config.seed));
-    if (!step.training) variables[kRunCount] = CountTensor(counts.evaluation);
-    HT_RETURN_IF_ERROR(DumpStart(step, variables));
-    step.dump_dir.clear();
-  }
-  const uint64_t before = counts.training;
-  const absl::Status ran = under_way.Launch(step);
+  HT_RETURN_IF_ERROR(DumpFirst(step, config));
+  const uint64_t before = under_way.counts().training;
+  absl::Status ran = accumulation.Run(step);
   if (ran.ok()) {
-    if (!step.training) return absl::OkStatus();
+    if (!step.training) return ran;
+    if (accumulation.EndsWith(step)) {
+      ran = Update(config);
+    } else if (step.update != nullptr) {
+      return ran;
+    }
+  }
+  return AfterUpdate(std::move(ran), before);
+}
+
+absl::Status Graph::Impl::Update(const GraphConfig& config) {
+  HT_RETURN_IF_ERROR(DumpFirst(*accumulation.update(), config));
+  return accumulation.Update();
+}
+
+absl::Status Graph::Impl::Flush(const GraphConfig& config) {
+  HT_RETURN_IF_ERROR(declared.status());
+  const RunCounts& counts = under_way.counts();
+  if (counts.micro_batches == 0) return absl::OkStatus();
+  if (accumulation.update() == nullptr) {
+    return FailedPrecondition("flush: graph @", declared.name(), " has the gradients of ",
+                              counts.micro_batches, " micro-batches and no compiled step to ",
+                              "update by; expected a call or compile() before");
+  }
+  return AfterUpdate(Update(config), counts.training);
+}
+
+absl::Status Graph::Impl::AfterUpdate(absl::Status ran, uint64_t before) {
+  if (ran.ok()) {
     if (!under_way.any()) NoteStuckScalers(declared, state, notes);
     return CheckSkips(declared, state);
   }
-  if (counts.training != before) {
+  if (under_way.counts().training != before) {
     // What earlier steps tell of the optimizers comes first.
     under_way.Settle();
     AfterTraining(false);
@@ -85,6 +128,7 @@ void Graph::Impl::AfterTraining(bool ok) {
 void Graph::Impl::KeepSteps(size_t count) {
   under_way.Settle();
   cache.Keep(count);
+  if (count == 0) accumulation.Forget();
 }
 
 absl::Status Graph::Impl::AddAutomaticScaler(const GraphConfig& config) {
@@ -111,7 +155,7 @@ absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& con
 }
 
 absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(GraphConfig& config, Build build,
-                                                              absl::Span<const Tensor> in,
+                                                              absl::Span<const ir::ValueType> in,
                                                               size_t* num_outputs) {
   HT_ASSIGN_OR_RETURN(const std::optional<DType> low, LowType(config));
   if (training) HT_RETURN_IF_ERROR(AddAutomaticScaler(config));
@@ -125,10 +169,9 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::Trace(GraphConfig& confi
                             "expected the same, or none");
 }
 
-absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(GraphConfig& config, Build build,
-                                                                  absl::Span<const Tensor> in,
-                                                                  std::optional<DType> low,
-                                                                  size_t* num_outputs) {
+absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(
+    GraphConfig& config, Build build, absl::Span<const ir::ValueType> in, std::optional<DType> low,
+    size_t* num_outputs) {
   const GraphConfig before = config;
   // Not with a NaN in it, which differs from itself; whoever reads it says so.
   const bool comparable = before == config;
@@ -152,60 +195,33 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(GraphConfig& c
 absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::Compile(GraphConfig& config, Build build,
                                                                    absl::Span<const Tensor> in,
                                                                    size_t mode) {
+  HT_RETURN_IF_ERROR(CheckAccumulation(config));
   auto step = std::make_unique<CompiledStep>();
   step->training = training;
   step->config = config;
   step->modes = mode;
   if (training) step->modes_remark = ModesRemark(declared.info());
+  if (training && !declared.optimizers().empty()) {
+    step->micro_batches = static_cast<size_t>(config.gradient_accumulation_steps());
+  }
   for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
+  absl::StatusOr<std::vector<ir::ValueType>> types = MicroBatchTypes(in, step->micro_batches);
+  if (!types.ok()) return Annotate(types.status(), Concat("graph @", declared.name(), ": "));
+  size_t num_outputs = 0;
   HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced,
-                      Trace(config, build, in, &step->num_outputs));
-  const bool has_optimizers = traced->outputs().size() > step->num_outputs;
-  const bool lowers = passes::FindMarker(*traced, "amp") != nullptr;
+                      Trace(config, build, *types, &num_outputs));
+  const bool has_results = traced->outputs().size() > num_outputs;
   step->traced = traced->Clone();
   HT_RETURN_IF_ERROR(state.StartAverages(config.seed));
-
-  runtime::CompileOptions options;
-  options.device = device;
-  options.seed = config.seed;
-  options.every_stage = debug >= 1;
-  options.own_passes = config.own_passes();
-  options.dump_dir = DumpDir(config);
-  if (!options.dump_dir.empty()) {
-    options.dump_name = NextDumpName(options.dump_dir, declared.name());
+  HT_RETURN_IF_ERROR(MakeExecutable(*step, std::move(traced)));
+  for (size_t i = 0; i < num_outputs; ++i) {
+    step->outputs.push_back(JoinedType(step->executable->output_types()[i], step->micro_batches));
   }
-  options.dump_remark = step->modes_remark;
-  std::vector<std::string> pass_notes;
-  options.notes = &pass_notes;
-  std::map<std::string, std::string> unmatched_entries;
-  options.unmatched_entries = &unmatched_entries;
-  HT_ASSIGN_OR_RETURN(step->executable,
-                      runtime::Compile(std::move(traced), options, declared.store(), arena));
-  step->executable->set_profile(profile);
-
-  if (!options.dump_dir.empty()) step->dump_dir = options.dump_dir + "/" + options.dump_name;
-  for (std::string& note : pass_notes) notes.Add(NoteKind::kPass, std::move(note));
-  if (lowers) {
-    // Of a graph that is to train, evaluation alone tells nothing: losses may be missing.
-    const bool complete = training || declared.optimizers().empty();
-    notes.AddEntries(config.amp_policy(), unmatched_entries, complete);
-  }
-
-  step->in.resize(in.size());
-  step->out.resize(step->executable->output_types().size());
-  step->buffers.resize(step->out.size());
-  if (has_optimizers) {
-    size_t i = step->num_outputs;
-    for (OptimizerEntry& entry : declared.optimizers()) {
-      if (GivesGradNorm(declared, config, entry)) step->out[i++] = &entry.last.grad_norm;
-      step->out[i++] = &entry.last.applied;
-    }
-  }
-  if (debug >= 1) {
-    std::fprintf(stderr, "halftone: compiled @%s (%s): %zu kernels, arena %zu bytes\n",
-                 declared.name().c_str(), training ? "train" : "eval",
-                 step->executable->steps().size(),
-                 static_cast<size_t>(step->executable->plan().memory.arena_bytes));
+  if (has_results && config.accumulates()) {
+    HT_ASSIGN_OR_RETURN(step->update, UpdateOf(*step));
+    accumulation.Offer(*step);
+  } else if (has_results) {
+    TakeResults(*step);
   }
   notes.AddSurprises(*step, device);
   if (debug >= 3) {
@@ -213,6 +229,77 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::Compile(GraphConfig& 
                  TextOf(step->executable->graph()).c_str());
   }
   return step;
+}
+
+absl::Status Graph::Impl::MakeExecutable(CompiledStep& step, std::unique_ptr<ir::Graph> traced) {
+  const bool lowers = passes::FindMarker(*traced, "amp") != nullptr;
+  const StepConfig& config = step.config;
+  runtime::CompileOptions options;
+  options.device = device;
+  options.seed = config.seed;
+  options.every_stage = debug >= 1;
+  options.own_passes = config.own_passes();
+  options.dump_dir = DumpDir(config);
+  if (!options.dump_dir.empty()) {
+    options.dump_name = NextDumpName(options.dump_dir, traced->name());
+    step.dump_dir = options.dump_dir + "/" + options.dump_name;
+  }
+  options.dump_remark = step.modes_remark;
+  std::vector<std::string> pass_notes;
+  options.notes = &pass_notes;
+  std::map<std::string, std::string> unmatched_entries;
+  options.unmatched_entries = &unmatched_entries;
+  const size_t num_inputs = step.is_update ? 0 : step.inputs.size();
+  HT_ASSIGN_OR_RETURN(step.executable,
+                      runtime::Compile(std::move(traced), options, declared.store(), arena));
+  step.executable->set_profile(profile);
+
+  for (std::string& note : pass_notes) notes.Add(NoteKind::kPass, std::move(note));
+  if (lowers) {
+    // Of a graph that is to train, evaluation alone tells nothing: losses may be missing.
+    const bool complete = training || declared.optimizers().empty();
+    notes.AddEntries(config.amp_policy(), unmatched_entries, complete);
+  }
+  step.in.resize(num_inputs);
+  step.out.resize(step.executable->output_types().size());
+  step.buffers.resize(step.out.size());
+  if (debug >= 1) {
+    std::fprintf(stderr, "halftone: compiled @%s (%s): %zu kernels, arena %zu bytes\n",
+                 step.executable->graph().name().c_str(), training ? "train" : "eval",
+                 step.executable->steps().size(),
+                 static_cast<size_t>(step.executable->plan().memory.arena_bytes));
+  }
+  return absl::OkStatus();
+}
+
+void Graph::Impl::TakeResults(CompiledStep& step) {
+  size_t i = step.outputs.size();
+  for (OptimizerEntry& entry : declared.optimizers()) {
+    if (GivesGradNorm(declared, step.config, entry)) step.out[i++] = &entry.last.grad_norm;
+    step.out[i++] = &entry.last.applied;
+  }
+}
+
+absl::StatusOr<std::shared_ptr<CompiledStep>> Graph::Impl::UpdateOf(const CompiledStep& step) {
+  const std::string ending = Concat(".", optim::kGradSumSlot);
+  auto update = std::make_shared<CompiledStep>();
+  for (const ir::Variable& variable : step.executable->graph().variables()) {
+    if (variable.name.ends_with(ending)) update->sums.push_back(variable.name);
+  }
+  for (const std::unique_ptr<CompiledStep>& other : cache.steps()) {
+    if (other->update == nullptr || !(other->config == step.config)) continue;
+    if (other->update->sums == update->sums) return other->update;
+  }
+  update->is_update = true;
+  update->config = step.config;
+  update->modes_remark = step.modes_remark;
+  update->traced = step.traced->Clone();
+  update->traced->set_name(declared.name() + "_update");
+  ir::Node* const marker = passes::FindMarker(*update->traced, "accumulation");
+  marker->mutable_attrs().Set("part", std::string("update"));
+  HT_RETURN_IF_ERROR(MakeExecutable(*update, update->traced->Clone()));
+  TakeResults(*update);
+  return update;
 }
 
 }  // namespace halftone::nn

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "halftone/graph/nn/accumulation.h"
+#include "halftone/graph/nn/compiled_step.h"
 #include "halftone/graph/nn/declaration.h"
 #include "halftone/graph/nn/graph.h"
 #include "halftone/graph/nn/graph_notes.h"
@@ -36,6 +38,8 @@ struct Graph::Impl {
                                         absl::Span<const Tensor> in);
   // Runs a step whose operands are set.
   absl::Status Execute(CompiledStep& step, const GraphConfig& config);
+  // See Graph::flush.
+  absl::Status Flush(const GraphConfig& config);
   // Waits, and forgets all but the `count` steps used last.
   void KeepSteps(size_t count);
   // Gives a graph that lowers to f16 a scaler if it has none: f16 gradients vanish without one. A
@@ -60,20 +64,35 @@ struct Graph::Impl {
   StepCache cache;
   StepsUnderWay under_way;
   GraphState state;
+  Accumulation accumulation;
 
  private:
   absl::StatusOr<std::unique_ptr<CompiledStep>> Compile(GraphConfig& config, Build build,
                                                         absl::Span<const Tensor> in, size_t mode);
+  // The step of build() for values of these types. `num_outputs` are its own; what optimizers tell
+  // comes behind.
   absl::StatusOr<std::unique_ptr<ir::Graph>> Trace(GraphConfig& config, Build build,
-                                                   absl::Span<const Tensor> in,
+                                                   absl::Span<const ir::ValueType> in,
                                                    size_t* num_outputs);
   // One call of build(). Null if it tied parameters, so that what it traced has old names.
   absl::StatusOr<std::unique_ptr<ir::Graph>> TraceOnce(GraphConfig& config, Build build,
-                                                       absl::Span<const Tensor> in,
+                                                       absl::Span<const ir::ValueType> in,
                                                        std::optional<DType> low,
                                                        size_t* num_outputs);
+  // Compiles `traced` for `step`, whose configuration is set.
+  absl::Status MakeExecutable(CompiledStep& step, std::unique_ptr<ir::Graph> traced);
+  // The step that updates the parameters by the sums that `step` makes; that of another step where
+  // it is the same.
+  absl::StatusOr<std::shared_ptr<CompiledStep>> UpdateOf(const CompiledStep& step);
+  // Has the outputs behind those of build() written where the optimizers' results are.
+  void TakeResults(CompiledStep& step);
   // The low dtype to compile for; nullopt: none, f32 throughout.
   absl::StatusOr<std::optional<DType>> LowType(const GraphConfig& config);
+  // Where dumps are wanted, what the first run of `step` starts from.
+  absl::Status DumpFirst(CompiledStep& step, const GraphConfig& config);
+  absl::Status Update(const GraphConfig& config);
+  // Once an update was started, or a step failed. `before`: the count of training steps before it.
+  absl::Status AfterUpdate(absl::Status ran, uint64_t before);
   // Once a training step is done.
   void AfterTraining(bool ok);
 };

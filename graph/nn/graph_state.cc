@@ -44,6 +44,24 @@ std::map<std::string, ir::ValueType> GraphState::StateMadeLater(const GraphConfi
       types[variable.name] = variable.type;
     }
   }
+  if (config.accumulates()) types.merge(WindowState());
+  return types;
+}
+
+std::map<std::string, ir::ValueType> GraphState::WindowState() const {
+  std::map<std::string, ir::ValueType> types;
+  if (declared_.optimizers().empty()) return types;
+  types[optim::kMicroBatchesVariable] = {DType::kI64, Shape{}};
+  for (const OptimizerEntry& entry : declared_.optimizers()) {
+    for (const std::string& parameter : entry.parameter_names) {
+      const std::shared_ptr<runtime::VariableStorage> storage = declared_.store().Find(parameter);
+      types[optim::SlotVariable(entry.name, parameter, optim::kGradSumSlot)] = {storage->dtype(),
+                                                                                storage->shape()};
+    }
+  }
+  for (const ScalerEntry& entry : declared_.scalers()) {
+    types[optim::WindowFiniteVariable(entry.name)] = {DType::kBool, Shape{}};
+  }
   return types;
 }
 
@@ -128,6 +146,10 @@ absl::Status GraphState::StartAverages(uint64_t seed, const std::set<std::string
 absl::StatusOr<runtime::StateDict> GraphState::Save(uint64_t seed) {
   HT_RETURN_IF_ERROR(Initialize(seed));
   HT_ASSIGN_OR_RETURN(runtime::StateDict state, declared_.store().Save());
+  if (counts_.micro_batches == 0) {
+    // Between windows there is nothing to keep: the next begins its sums anew.
+    for (const auto& variable : WindowState()) state.erase(variable.first);
+  }
   state[kRunCount] = CountTensor(counts_.training);
   return state;
 }
@@ -136,7 +158,7 @@ absl::StatusOr<runtime::StateDict> GraphState::WithOwnSlotNames(
     const runtime::StateDict& state) const {
   std::map<std::string, std::string> own_names;
   for (const OptimizerEntry& entry : declared_.optimizers()) {
-    std::set<std::string> slots;
+    std::set<std::string> slots = {optim::kGradSumSlot};
     for (size_t group = 0; group < entry.optimizer.groups().size(); ++group) {
       for (std::string& slot : entry.SlotsOf(group)) slots.insert(std::move(slot));
     }
@@ -190,13 +212,22 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
     const auto found = later.find(name);
     return found == later.end() ? std::nullopt : std::optional(found->second);
   };
-  rules.is_optional = [this](const std::string& name) { return IsPrecisionState(name); };
+  const std::map<std::string, ir::ValueType> window = WindowState();
+  // Missing from a state between windows. Sums that this graph does not keep would be lost.
+  const auto is_idle = [&](const std::string& name) {
+    return variables.count(optim::kMicroBatchesVariable) == 0 && window.count(name) != 0;
+  };
+  rules.is_optional = [&](const std::string& name) {
+    return IsPrecisionState(name) || is_idle(name);
+  };
   std::set<std::string> with_averages;
   for (const OptimizerEntry& entry : declared_.optimizers()) {
     if (HasAverages(entry)) with_averages.insert(entry.name);
   }
   HT_ASSIGN_OR_RETURN(runtime::LoadReport report, declared_.store().Load(variables, rules));
   counts_.training = run_count;
+  HT_RETURN_IF_ERROR(ResumeWindow(variables, config));
+  std::erase_if(report.missing, is_idle);
   std::set<std::string> missing(report.missing.begin(), report.missing.end()), mismatched_names;
   for (const runtime::LoadMismatch& mismatch : report.mismatched) {
     mismatched_names.insert(mismatch.name);
@@ -217,6 +248,20 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
   report.unused_renames = std::move(unused);
   report.mismatched.insert(report.mismatched.end(), mismatched.begin(), mismatched.end());
   return report;
+}
+
+absl::Status GraphState::ResumeWindow(const runtime::StateDict& state, const GraphConfig& config) {
+  const auto found = state.find(optim::kMicroBatchesVariable);
+  const bool there = found != state.end() && found->second.defined() &&
+                     found->second.dtype() == DType::kI64 && found->second.shape() == Shape{};
+  const bool accumulates =
+      config.accumulates() || declared_.store().Find(optim::kMicroBatchesVariable) != nullptr;
+  const int64_t count = there && accumulates ? *found->second.data<int64_t>() : 0;
+  counts_.micro_batches = count < 0 ? 0 : static_cast<uint64_t>(count);
+  if (count > 0 || declared_.store().Find(optim::kMicroBatchesVariable) == nullptr) {
+    return absl::OkStatus();
+  }
+  return SetScalar(optim::kMicroBatchesVariable, 0);
 }
 
 }  // namespace halftone::nn

@@ -48,6 +48,10 @@ class GraphState {
   // Types of the state that only compiling makes, known before so that a load says at once what
   // does not fit, not the first step.
   std::map<std::string, ir::ValueType> StateMadeLater(const GraphConfig& config) const;
+  // Types of what is kept of a window of micro-batches, whether any of it is there or not.
+  std::map<std::string, ir::ValueType> WindowState() const;
+  // Takes the number of micro-batches that `state`, which was loaded, has; none if it has none.
+  absl::Status ResumeWindow(const runtime::StateDict& state, const GraphConfig& config);
   // State that is there for mixed precision's sake: with it or without it a graph is the same.
   bool IsPrecisionState(const std::string& variable) const;
 

@@ -49,11 +49,10 @@ Tracer::Tracer(const Declaration& declared, const StepConfig& config, bool train
       traced_(std::make_unique<ir::Graph>(declared.name())),
       trace_(traced_.get(), &declared.store(), &declared.info(), training, config.seed) {}
 
-Values Tracer::Inputs(absl::Span<const Tensor> in) {
+Values Tracer::Inputs(absl::Span<const ir::ValueType> in) {
   std::vector<Value> inputs;
   for (size_t i = 0; i < in.size(); ++i) {
-    const ir::ValueType type{in[i].dtype(), in[i].shape()};
-    inputs.push_back(trace_.Wrap(trace_.builder().Input(Concat("in", i), type)));
+    inputs.push_back(trace_.Wrap(trace_.builder().Input(Concat("in", i), in[i])));
   }
   return Values(std::move(inputs));
 }
@@ -97,6 +96,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
   if (trains || (trace_.reads_scale() && keeps_scale)) EmitScalers();
   if (trains && declared_.optimizers().empty()) notes_.AddUnreadBackward(*traced_);
   if (trains) EmitOptimizers();
+  if (trains && !declared_.optimizers().empty()) EmitAccumulation();
   HT_RETURN_IF_ERROR(builder.status());
   return internal::InCanonicalOrder(*traced_);
 }
@@ -171,6 +171,11 @@ void Tracer::EmitOptimizers() {
     }
     builder.graph().outputs().push_back({entry.name + ".applied", results[1].value()});
   }
+}
+
+void Tracer::EmitAccumulation() {
+  if (!config_.accumulates()) return;
+  trace_.builder().Root("accumulation", {}, {{"part", std::string("accumulate")}});
 }
 
 }  // namespace halftone::nn

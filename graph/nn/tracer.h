@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "halftone/core/tensor.h"
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/nn/config.h"
 #include "halftone/graph/nn/declaration.h"
@@ -22,7 +21,7 @@ bool GivesGradNorm(const Declaration& declared, const StepConfig& config,
 
 // Example:
 //   Tracer tracer(declared, config, training, low, notes);
-//   const Values outputs = graph.build(tracer.Inputs(in));
+//   const Values outputs = graph.build(tracer.Inputs(types));
 //   HT_ASSIGN_OR_RETURN(auto traced, tracer.Finish(outputs));
 class Tracer {
  public:
@@ -31,8 +30,8 @@ class Tracer {
   Tracer(const Declaration& declared, const StepConfig& config, bool training,
          std::optional<DType> low, GraphNotes& notes);
 
-  // What build() gets. Values of `in` are not read.
-  Values Inputs(absl::Span<const Tensor> in);
+  // What build() gets.
+  Values Inputs(absl::Span<const ir::ValueType> in);
   // The first error of build().
   const absl::Status& status() { return trace_.builder().status(); }
   // The whole step, to be called once. Its first outputs are `outputs`, the others those of
@@ -43,6 +42,7 @@ class Tracer {
  private:
   void EmitScalers();
   void EmitOptimizers();
+  void EmitAccumulation();
   // Errors: clip_grad_norm that is no norm, or beside clip_norm; an unknown scaler.
   absl::Status CheckOptimizer(const OptimizerEntry& entry) const;
   // Makes parameters that build() does not use known to the graph, and says so in a note.

@@ -1,6 +1,7 @@
 // Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
 // autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
-// insert-amp-casts; numerics asks apply-numerics. Each is removed by its pass; none has a kernel.
+// insert-amp-casts; numerics asks apply-numerics; accumulation asks accumulate-gradients. Each is
+// removed by its pass; none has a kernel.
 #include <algorithm>
 
 #include "halftone/graph/ops/support/nn.h"
@@ -238,6 +239,9 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
       Optional("clip_norm", 0.0, "largest norm over all groups; 0: no clipping"),
       Optional("clip_norm_of_all", 0.0, "largest norm over all optimizers that have this"),
       Optional("clip_value", 0.0, "largest magnitude of an entry of a gradient; 0: no clipping"),
+      Optional("accumulated", false,
+               "set by accumulate-gradients: gradients are sums over accumulation.micro_batches "
+               "micro-batches, unscaled"),
       Optional("ema", false, "keeps <name>.<param>.ema, an average of each parameter"),
       Optional("ema_decay", 0.9999, "of the average, see optim::Ema, as are the following"),
       Optional("ema_min_decay", 0.0, "lowest decay of the warm-up"),
@@ -310,6 +314,21 @@ void RegisterNumericsMarker(ir::OpRegistry& registry) {
   AddOp(registry, std::move(r));
 }
 
+void RegisterAccumulationMarker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord(
+      "accumulation",
+      "Asks accumulate-gradients for one of the two steps that take the place of a training step: "
+      "the one that adds a micro-batch's gradients to their sums, or the one that updates the "
+      "parameters by those sums.");
+  r.attrs = {Required("part", ir::AttrType::kString, "\"accumulate\" or \"update\"")};
+  r.infer = [](const InferContext& ctx) -> Types {
+    HT_RETURN_IF_ERROR(CheckChoice(ctx, "part", {"accumulate", "update"}));
+    return std::vector<ir::ValueType>{};
+  };
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
 }  // namespace
 
 void Register_markers(ir::OpRegistry& registry) {
@@ -318,6 +337,7 @@ void Register_markers(ir::OpRegistry& registry) {
   RegisterScalerMarker(registry);
   RegisterAmpMarker(registry);
   RegisterNumericsMarker(registry);
+  RegisterAccumulationMarker(registry);
 }
 
 }  // namespace halftone::ops

@@ -1,6 +1,7 @@
 #include "halftone/graph/runtime/step_ring.h"
 
 #include <cstring>
+#include <functional>
 #include <utility>
 
 namespace halftone::runtime {
@@ -120,10 +121,17 @@ void StepRing::Slot::Wait() {
 
 void StepRing::Slot::Forget(Buffer& buffer) {
   const std::lock_guard<std::mutex> lock(ring->mutex_);
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i] != &buffer) continue;
-    buffers[i] = nullptr;
-    to[i] = nullptr;
+  const auto* const begin = static_cast<const char*>(buffer.address());
+  for (Slot& slot : ring->slots_) {
+    if (slot.step > step) continue;
+    for (size_t i = 0; i < slot.to.size(); ++i) {
+      // Earlier steps may fill parts of it that nobody waits for by themselves.
+      const auto* const at = static_cast<const char*>(slot.to[i]);
+      const bool inside = !std::less<>()(at, begin) && std::less<>()(at, begin + buffer.size());
+      if (slot.buffers[i] != &buffer && !inside) continue;
+      slot.buffers[i] = nullptr;
+      slot.to[i] = nullptr;
+    }
   }
 }
 

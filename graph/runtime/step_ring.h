@@ -5,7 +5,8 @@
 // back, and when the slot is needed again, or somebody asks, the outputs go to where the caller
 // wants them. So the host runs up to kSlots steps ahead and never waits for the last one.
 //
-// Outputs are delivered in the order of the steps. Thread-safe: any thread may read an output.
+// Outputs are delivered in the order of the steps, so several steps may fill a buffer, and who waits
+// for the last has all of it. Thread-safe: any thread may read an output.
 #pragma once
 
 #include <array>

@@ -21,17 +21,7 @@ namespace {
 constexpr char kInsertOptimizersPass[] = "insert-optimizers";
 
 using ir::Expr;
-
-ir::Variable StateVariable(const std::string& name, const ir::ValueType& type, double init,
-                           ir::VariableKind kind = ir::VariableKind::kOptimizer) {
-  ir::Variable variable;
-  variable.name = name;
-  variable.type = type;
-  variable.kind = kind;
-  variable.trainable = false;
-  variable.init.a = init;
-  return variable;
-}
+using optim::StateVariable;
 
 // Who commits to which variable.
 using Writers = std::map<std::string, std::string>;
@@ -51,7 +41,7 @@ class Lowering {
       return InvalidArgument("optimizer \"", name(), "\" is declared twice; expected once");
     }
     for (const char* common : {"rule", "scaler", "skip", "skip_nonfinite", "update_buffers_on_skip",
-                               "clip_norm", "clip_norm_of_all", "ema"}) {
+                               "clip_norm", "clip_norm_of_all", "accumulated", "ema"}) {
       if (ir::Equal(*attrs().Find(common), *marker->attrs().Find(common))) continue;
       return InvalidArgument("optimizer \"", name(), "\": ", common, " of group ", number(marker),
                              " is not that of group ", number(groups_[0]),
@@ -111,7 +101,9 @@ class Lowering {
       norm_ = b_.Scalar(DType::kF32, 0);
       return b_.status();
     }
-    if (scaler_ != nullptr) {
+    if (attrs().GetBool("accumulated")) {
+      inverse_scale_ = optim::InverseScaleNodes(b_.Var(optim::MicroBatches()));
+    } else if (scaler_ != nullptr) {
       inverse_scale_ = optim::InverseScaleNodes(ScalerVariable(b_, *scaler_, "scale"));
     }
     if (!checked() && clip_norm == 0 && clip_norm_of_all() == 0 && !NormIsRead()) {

@@ -13,7 +13,8 @@
 // count, hyper-parameters and learning rate of their own ("optimizer0.group1.lr").
 //
 // Without a scaler and without skip_nonfinite there is no check, every step is applied and the
-// inverse scale is the constant 1. Under skip="any" the flag is the conjunction over all optimizers
+// inverse scale is the constant 1; of accumulated gradients (accumulate_gradients.h) it is 1 over the
+// count of micro-batches. Under skip="any" the flag is the conjunction over all optimizers
 // that are checked. With clip_norm_of_all the coefficient is made of one norm over all optimizers
 // that say so and do not skip the step.
 //

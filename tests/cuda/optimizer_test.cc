@@ -42,6 +42,7 @@ Setting Lion() { return {"lion_update", {{"weight_decay", 0.01}}, 1}; }
 Setting Nadam() { return {"nadam_update", {{"weight_decay", 0.01}}, 2}; }
 Setting Lamb() { return {"lamb_update", {}, 2}; }
 Setting MovingAverage() { return {"moving_average_update", {}, 0}; }
+Setting GradientSum() { return {"gradient_sum_update", {}, 0}; }
 
 std::vector<int64_t> Sizes(size_t count) {
   const int64_t sizes[] = {1, 31, 33, 8193, 0, 4096, 257, 2};
@@ -287,14 +288,14 @@ TEST_P(OptimizerGroupTest, OutputsOfTheirOwnGetTheSameBits) {
 std::string SettingName(const ::testing::TestParamInfo<Setting (*)()>& info) {
   const char* const names[] = {
       "Sgd",     "Momentum", "Adam",  "Rmsprop", "RmspropMomentum", "RmspropCentered", "RmspropAll",
-      "Adagrad", "Lion",     "Nadam", "Lamb",    "MovingAverage"};
+      "Adagrad", "Lion",     "Nadam", "Lamb",    "MovingAverage",   "GradientSum"};
   return names[info.index];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerGroupTest,
                          ::testing::Values(Sgd, Momentum, Adam, Rmsprop, RmspropMomentum,
                                            RmspropCentered, RmspropAll, Adagrad, Lion, Nadam, Lamb,
-                                           MovingAverage),
+                                           MovingAverage, GradientSum),
                          SettingName);
 
 }  // namespace

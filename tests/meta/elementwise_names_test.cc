@@ -58,6 +58,7 @@ const std::map<std::string, std::string>& Allowed() {
       {"passes/autodiff/autodiff.cc", "builds a graph of them"},
       {"passes/autodiff/insert_optimizers.cc", "builds a graph of them"},
       {"passes/autodiff/reverse_sweep.cc", "builds a graph of them"},
+      {"passes/autodiff/accumulate_gradients.cc", "counts, and joins flags"},
       {"passes/autodiff/row_gradients.cc", "looks for sums, and for products with a scale"},
       {"passes/rewrite/simplify_arithmetic_rules.cc", "algebra: a rule is about certain ops"},
       {"python_stub/examples/train_mlp.py", "an example uses them"},

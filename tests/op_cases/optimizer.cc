@@ -214,6 +214,23 @@ void AddMovingAverage(std::vector<OpCase>& cases) {
   add("empty", {0}, true, 0.5);
 }
 
+void AddGradientSum(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, OpInput sum, OpInput grad, double step) {
+    std::vector<OpInput> inputs = {std::move(sum),          std::move(grad), Number(1),
+                                   Number(0.125),           Number(1),       Flag(true),
+                                   Count(DType::kI64, step)};
+    cases.push_back(InF32(Case("gradient_sum_update", variant, std::move(inputs))));
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  add("adds", Reals({33}), Reals({33}), 2);
+  add("starts", Reals({5, 13}), Reals({5, 13}), 1);
+  add("starts_over_nan", Fixed({3}, {nan, inf, 1}), Fixed({3}, {1, 2, 3}), 1);
+  add("keeps_nan", Fixed({3}, {nan, inf, -inf}), Fixed({3}, {1, 2, inf}), 3);
+  add("scalar", Reals({}), Reals({}), 7);
+  add("empty", Reals({0}), Reals({0}), 2);
+}
+
 void AddGradStats(std::vector<OpCase>& cases) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto add = [&](const std::string& variant, std::vector<OpInput> grads) {
@@ -258,6 +275,7 @@ void AddCases_optimizer(std::vector<OpCase>& cases) {
   AddLamb(cases);
   AddRows(cases);
   AddMovingAverage(cases);
+  AddGradientSum(cases);
   AddGradStats(cases);
   AddLossScale(cases);
 }

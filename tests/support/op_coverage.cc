@@ -28,6 +28,7 @@ const std::map<std::string, std::string> kNoGradient = {
     {"equal", kWhole},
     {"floor", kFlat},
     {"grad_stats", "comes after the gradients"},
+    {"gradient_sum_update", kUpdate},
     {"greater", kWhole},
     {"greater_equal", kWhole},
     {"gru_grad", kSecond},
