@@ -177,6 +177,15 @@ ScalerHandle AddScaler(PythonGraph& graph, const amp::GradScaler& scaler) {
   return handle;
 }
 
+template <nn::ScalerHandle (nn::Graph::*kAdd)(const nn::ScalerHandle&, nn::Loc)>
+ScalerHandle ShareScaler(PythonGraph& graph, ScalerHandle& scaler) {
+  const GraphLock lock = scaler.Lock();
+  ScalerHandle handle((graph.*kAdd)(scaler.get(), kNoLine), graph);
+  RaiseTraceError();
+  Check(graph.TakeStatus());
+  return handle;
+}
+
 auto LoadInto(PythonGraph& graph) {
   return [&graph](const nn::StateDict& state, bool strict) {
     return graph.load_state_dict(state, strict);
@@ -411,6 +420,8 @@ void BindGraph(py::module_& m) {
       .def("add_plateau", &AddPlateau, py::arg("optimizer"), py::arg("plateau"))
       .def("set_grad_scaler", &AddScaler<&PythonGraph::set_grad_scaler>, py::arg("scaler"))
       .def("add_scaler", &AddScaler<&PythonGraph::add_scaler>, py::arg("scaler"))
+      .def("set_grad_scaler", &ShareScaler<&PythonGraph::set_grad_scaler>, py::arg("scaler"))
+      .def("add_scaler", &ShareScaler<&PythonGraph::add_scaler>, py::arg("scaler"))
       .def(
           "to",
           [](PythonGraph& g, const std::string& device) {

@@ -172,14 +172,21 @@ void Declaration::AddPlateau(const std::string& optimizer, const optim::ReduceLR
   }
 }
 
+std::string Declaration::NextScalerName() const { return Concat("scaler", scalers_.size()); }
+
+void Declaration::FindScalerState(ScalerEntry& entry) const {
+  entry.consecutive_skips = store_.Find(entry.name + ".consecutive_skips");
+  entry.scale = store_.Find(entry.name + ".scale");
+}
+
 std::string Declaration::AddScaler(const amp::GradScaler& scaler, Loc loc) {
-  const std::string name = Concat("scaler", scalers_.size());
+  std::string name = NextScalerName();
   if (!internal::MayChange(info_, "add_scaler", loc)) return name;
   if (const absl::Status wrong = scaler.Validate(); !wrong.ok()) {
     Fail(loc, Annotate(wrong, name + ": "));
     return name;
   }
-  scalers_.push_back({name, scaler});
+  scalers_.push_back({name, std::make_shared<ScalerRule>(ScalerRule{scaler})});
   info_.scalers.push_back(name);
   if (scaler.is_enabled()) {
     const amp::GradScalerOptions& options = scaler.options();
@@ -189,13 +196,37 @@ std::string Declaration::AddScaler(const amp::GradScaler& scaler, Loc loc) {
          amp::ScalerVariables(name, options.init_scale, options.hysteresis)) {
       BindState(variable, loc, values.at(variable.name));
     }
-    scalers_.back().consecutive_skips = store_.Find(name + ".consecutive_skips");
-    scalers_.back().scale = store_.Find(name + ".scale");
   }
+  FindScalerState(scalers_.back());
+  return name;
+}
+
+std::string Declaration::ShareScaler(const ScalerEntry* scaler, const Declaration* owner, Loc loc) {
+  std::string name = NextScalerName();
+  if (!internal::MayChange(info_, "add_scaler", loc)) return name;
+  if (scaler == nullptr || owner == this) {
+    Fail(loc, scaler == nullptr
+                  ? FailedPrecondition(name, ": the handle is on no grad scaler; expected that of ",
+                                       "another graph")
+                  : InvalidArgument(name, ": ", scaler->name, " is of this graph; expected the ",
+                                    "grad scaler of another one"));
+    return name;
+  }
+  scalers_.push_back({name, scaler->rule, scaler->rule->version});
+  info_.scalers.push_back(name);
+  for (const ir::Variable& variable : amp::ScalerVariables("", 1, 1)) {
+    const auto storage = owner->store().Find(scaler->name + variable.name);
+    if (storage != nullptr) Fail(loc, store_.Bind(name + variable.name, storage));
+  }
+  FindScalerState(scalers_.back());
   return name;
 }
 
 std::string Declaration::SetGradScaler(const amp::GradScaler& scaler, Loc loc) {
+  return SetDefaultScaler([&] { return AddScaler(scaler, loc); }, loc);
+}
+
+std::string Declaration::SetDefaultScaler(absl::FunctionRef<std::string()> add, Loc loc) {
   if (!internal::MayChange(info_, "set_grad_scaler", loc)) return "";
   if (!info_.default_scaler.empty()) {
     Fail(loc, absl::AlreadyExistsError(
@@ -203,9 +234,17 @@ std::string Declaration::SetGradScaler(const amp::GradScaler& scaler, Loc loc) {
     return "";
   }
   const size_t before = scalers_.size();
-  std::string name = AddScaler(scaler, loc);
+  std::string name = add();
   if (scalers_.size() > before) info_.default_scaler = name;
   return name;
+}
+
+bool Declaration::TakeRuleChanges() {
+  bool changed = false;
+  for (ScalerEntry& entry : scalers_) {
+    changed |= std::exchange(entry.compiled_version, entry.rule->version) != entry.rule->version;
+  }
+  return changed;
 }
 
 void Declaration::SetAutomaticScaler() {

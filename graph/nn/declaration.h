@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "halftone/core/allocator.h"
 #include "halftone/core/tensor.h"
 #include "halftone/graph/nn/config.h"
@@ -47,16 +48,26 @@ struct OptimizerEntry {
   std::vector<std::string> SlotsOf(size_t group) const;
 };
 
+// A scaler's options, which graphs that share the scaler have in common. Their guard is that of its
+// state.
+struct ScalerRule {
+  amp::GradScaler scaler;
+  uint64_t version = 0;  // grows with every change of it
+};
+
 struct ScalerEntry {
   std::string name;
-  amp::GradScaler scaler;
-  bool automatic = false;  // made for f16 because the user set none
+  std::shared_ptr<ScalerRule> rule;
+  uint64_t compiled_version = 0;  // of the rule, which compiled steps have as attributes
+  bool automatic = false;         // made for f16 because the user set none
   // Looked up once: read after every step. Null if disabled.
   std::shared_ptr<runtime::VariableStorage> consecutive_skips = nullptr;
   std::shared_ptr<runtime::VariableStorage> scale = nullptr;
   // consecutive_skips when the scale was first seen where backing off ends; -1: it is not there.
   int64_t stuck_since = -1;
   bool stuck_is_noted = false;
+
+  const amp::GradScaler& scaler() const { return rule->scaler; }
 };
 
 // What add_module or add_parameter was given: one of module and parameter.
@@ -88,6 +99,12 @@ class Declaration {
   void AddPlateau(const std::string& optimizer, const optim::ReduceLROnPlateau& plateau, Loc loc);
   std::string AddScaler(const amp::GradScaler& scaler, Loc loc);
   std::string SetGradScaler(const amp::GradScaler& scaler, Loc loc);
+  // The same for a scaler that `owner` has too; null: the handle is on none.
+  std::string ShareScaler(const ScalerEntry* scaler, const Declaration* owner, Loc loc);
+  // Makes a scaler that was added that of every backward() and optimizer that names none.
+  std::string SetDefaultScaler(absl::FunctionRef<std::string()> add, Loc loc);
+  // Whether the rule of a scaler has changed since this was asked last.
+  bool TakeRuleChanges();
   // The same for a graph that lowers to f16 without one.
   void SetAutomaticScaler();
   // Whether compiling for training may make the automatic scaler; it does where the step lowers to
@@ -132,6 +149,9 @@ class Declaration {
   };
 
   void Add(Addition addition);
+  std::string NextScalerName() const;
+  // Looks the state up that is read after every step.
+  void FindScalerState(ScalerEntry& entry) const;
   // Declares state whose name and first value are known before compiling.
   void BindState(const ir::Variable& variable, Loc loc, const Tensor& value = {});
   void BindAverages(const OptimizerEntry& entry, Loc loc);

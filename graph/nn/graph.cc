@@ -335,6 +335,22 @@ ScalerHandle Graph::set_grad_scaler(const amp::GradScaler& scaler, Loc loc) {
   return ScalerHandle(this, impl_->declared.SetGradScaler(scaler, loc));
 }
 
+std::string Graph::Share(const ScalerHandle& shared, Loc loc) {
+  if (shared.graph_ == nullptr) return impl_->declared.ShareScaler(nullptr, nullptr, loc);
+  const Declaration& owner = shared.graph_->impl_->declared;
+  const runtime::StateLock lock = owner.Lock();
+  return impl_->declared.ShareScaler(owner.FindScaler(shared.name()), &owner, loc);
+}
+
+ScalerHandle Graph::add_scaler(const ScalerHandle& shared, Loc loc) {
+  return ScalerHandle(this, Share(shared, loc));
+}
+
+ScalerHandle Graph::set_grad_scaler(const ScalerHandle& shared, Loc loc) {
+  return ScalerHandle(this,
+                      impl_->declared.SetDefaultScaler([&] { return Share(shared, loc); }, loc));
+}
+
 ScalerHandle Graph::grad_scaler() { return ScalerHandle(this, ""); }
 
 }  // namespace halftone::nn

@@ -240,6 +240,10 @@ class Graph {
   ScalerHandle set_grad_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
   // A further scaler, to be named where it is used.
   ScalerHandle add_scaler(const amp::GradScaler& scaler, Loc loc = Loc::current());
+  // The same for the scaler of another graph, whose scale, counts and rule are then those of both:
+  // a step of either is a step of it. Graphs that share a scaler wait for each other's calls.
+  ScalerHandle set_grad_scaler(const ScalerHandle& shared, Loc loc = Loc::current());
+  ScalerHandle add_scaler(const ScalerHandle& shared, Loc loc = Loc::current());
   // The first mistake of the calls above, forgotten from now on. For languages that raise a mistake
   // at once: the call that made it has changed nothing else.
   absl::Status TakeStatus();
@@ -252,6 +256,7 @@ class Graph {
   friend class PlateauHandle;
   friend class ScalerHandle;
   friend class Value;
+  std::string Share(const ScalerHandle& shared, Loc loc);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

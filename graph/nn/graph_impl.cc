@@ -53,6 +53,7 @@ absl::StatusOr<CompiledStep*> Graph::Impl::Prepare(GraphConfig& config, Build bu
   if (training) HT_RETURN_IF_ERROR(CheckNoAverages("a training step"));
   HT_RETURN_IF_ERROR(declared.UpdateNames().status());
   HT_RETURN_IF_ERROR(CheckInputs(declared.name(), in));
+  if (declared.TakeRuleChanges()) KeepSteps(0);
   const size_t mode = modes.Read(declared, training);
   const size_t limit = static_cast<size_t>(std::max(config.cache_size, 1));
   if (CompiledStep* found = cache.Find(in, config, training, mode); found != nullptr) {
@@ -99,6 +100,7 @@ absl::Status Graph::Impl::Flush(const GraphConfig& config) {
   HT_RETURN_IF_ERROR(declared.status());
   const RunCounts& counts = under_way.counts();
   if (counts.micro_batches == 0) return absl::OkStatus();
+  if (declared.TakeRuleChanges()) KeepSteps(0);
   if (accumulation.update() == nullptr) {
     return FailedPrecondition("flush: graph @", declared.name(), " has the gradients of ",
                               counts.micro_batches, " micro-batches and no compiled step to ",

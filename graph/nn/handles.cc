@@ -148,7 +148,7 @@ amp::GradScalerOptions ScalerHandle::Options() const {
   if (graph_ == nullptr) return {};
   const runtime::StateLock lock = graph_->impl_->declared.Lock();
   const ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
-  return entry == nullptr ? amp::GradScalerOptions() : entry->scaler.options();
+  return entry == nullptr ? amp::GradScalerOptions() : entry->scaler().options();
 }
 
 template <typename T>
@@ -157,15 +157,14 @@ absl::Status ScalerHandle::SetOption(const char* what, T amp::GradScalerOptions:
   const runtime::StateLock lock = graph_->impl_->declared.Lock();
   HT_RETURN_IF_ERROR(lock.status());
   ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
-  amp::GradScalerOptions options = entry->scaler.options();
+  amp::GradScalerOptions options = entry->scaler().options();
   if (options.*option == value) return absl::OkStatus();
   options.*option = value;
   amp::GradScaler changed(options);
   HT_RETURN_IF_ERROR(Annotate(changed.Validate(), Concat(what, ": ")));
-  changed.set_state(entry->scaler.state());
-  entry->scaler = changed;
-  // Attributes of compiled nodes.
-  graph_->impl_->KeepSteps(0);
+  changed.set_state(entry->scaler().state());
+  entry->rule->scaler = changed;
+  ++entry->rule->version;
   return absl::OkStatus();
 }
 
@@ -195,7 +194,7 @@ absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
   HT_RETURN_IF_ERROR(Find("state_dict"));
   const runtime::StateLock lock = graph_->impl_->declared.Lock();
   HT_RETURN_IF_ERROR(lock.status());
-  amp::GradScaler scaler = graph_->impl_->declared.FindScaler(name())->scaler;
+  amp::GradScaler scaler = graph_->impl_->declared.FindScaler(name())->scaler();
   if (scaler.is_enabled()) {
     std::map<std::string, Tensor> values = scaler.StateTensors(name());
     for (auto& [variable, value] : values) {
@@ -213,14 +212,13 @@ absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
   const runtime::StateLock lock = graph_->impl_->declared.Lock();
   HT_RETURN_IF_ERROR(lock.status());
   ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
-  HT_RETURN_IF_ERROR(entry->scaler.load_state_dict(state));
-  for (const auto& [variable, value] : entry->scaler.StateTensors(name())) {
+  HT_RETURN_IF_ERROR(entry->rule->scaler.load_state_dict(state));
+  ++entry->rule->version;
+  for (const auto& [variable, value] : entry->scaler().StateTensors(name())) {
     if (const auto storage = graph_->impl_->declared.store().Find(variable)) {
       HT_RETURN_IF_ERROR(storage->Assign(value));
     }
   }
-  // Growth factor and the like are attributes of compiled nodes.
-  graph_->impl_->KeepSteps(0);
   return absl::OkStatus();
 }
 

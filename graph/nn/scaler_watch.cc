@@ -11,7 +11,7 @@ void NoteStuckScalers(Declaration& declared, const GraphState& state, GraphNotes
   if (std::all_of(optimizers.begin(), optimizers.end(), applied)) return;
   for (ScalerEntry& entry : declared.scalers()) {
     if (entry.consecutive_skips == nullptr || entry.stuck_is_noted) continue;
-    const amp::GradScalerOptions& options = entry.scaler.options();
+    const amp::GradScalerOptions& options = entry.scaler().options();
     const int64_t skips = *entry.consecutive_skips->value().data<int64_t>();
     const float scale = *entry.scale->value().data<float>();
     const bool is_stuck = !options.dynamic || scale <= static_cast<float>(options.min_scale);
@@ -35,7 +35,7 @@ void NoteStuckScalers(Declaration& declared, const GraphState& state, GraphNotes
 
 absl::Status CheckSkips(const Declaration& declared, const GraphState& state) {
   for (const ScalerEntry& entry : declared.scalers()) {
-    const int64_t limit = entry.scaler.options().max_consecutive_skips;
+    const int64_t limit = entry.scaler().options().max_consecutive_skips;
     if (limit == 0 || entry.consecutive_skips == nullptr) continue;
     const int64_t skips = *entry.consecutive_skips->value().data<int64_t>();
     if (skips > limit) {

@@ -36,7 +36,7 @@ bool GivesGradNorm(const Declaration& declared, const StepConfig& config,
   const ScalerEntry* scaler =
       declared.FindScaler(options.scaler.empty() ? declared.info().default_scaler : options.scaler);
   return config.track_grad_norm || config.clip_grad_norm > 0 || options.clip_norm > 0 ||
-         options.skip_nonfinite || (scaler != nullptr && scaler->scaler.is_enabled());
+         options.skip_nonfinite || (scaler != nullptr && scaler->scaler().is_enabled());
 }
 
 Tracer::Tracer(const Declaration& declared, const StepConfig& config, bool training,
@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
 void Tracer::EmitScalers() {
   ir::Builder& builder = trace_.builder();
   for (const ScalerEntry& entry : declared_.scalers()) {
-    ir::Attributes attrs = entry.scaler.ToMarker(entry.name, entry.automatic);
+    ir::Attributes attrs = entry.scaler().ToMarker(entry.name, entry.automatic);
     attrs.Set("update_buffers_on_skip", config_.update_buffers_on_skip);
     builder.NameNext(entry.name);
     builder.Root("scaler", {}, std::move(attrs));
