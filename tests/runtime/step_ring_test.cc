@@ -30,17 +30,21 @@ struct Ring {
   }
   // A step whose output becomes `value` when the device gets to it.
   absl::Status Step(float value, Tensor& out, bool fails = false) {
+    HT_RETURN_IF_ERROR(Part(value, out, 0, fails));
+    Buffer* const buffer = out.buffer().get();
+    const std::shared_ptr<PendingWrite> pending = ring->Watch({&buffer, 1});
+    out.buffer()->SetPending(pending);
+    return absl::OkStatus();
+  }
+  // The same for element `at`, which nobody waits for.
+  absl::Status Part(float value, Tensor& out, size_t at, bool fails = false) {
     HT_ASSIGN_OR_RETURN(char* const slot, ring->Begin());
     device.Enqueue([slot, value, fails] {
       *reinterpret_cast<float*>(slot) = fails ? 1 : 0;
       *reinterpret_cast<float*>(slot + 64) = value;
     });
-    void* const to = out.address();
-    HT_RETURN_IF_ERROR(ring->Commit(&to));
-    Buffer* const buffer = out.buffer().get();
-    const std::shared_ptr<PendingWrite> pending = ring->Watch({&buffer, 1});
-    out.buffer()->SetPending(pending);
-    return absl::OkStatus();
+    void* const to = static_cast<float*>(out.address()) + at;
+    return ring->Commit(&to);
   }
 };
 
@@ -89,6 +93,24 @@ TEST(StepRing, ABufferThatIsGoneIsNotWritten) {
   }
   EXPECT_EQ(r.device.waiting(), 1u);  // and nobody waited for it
   EXPECT_TRUE(r.ring->Finish().ok());
+}
+
+// As the micro-batches of a call do: the last one is waited for.
+TEST(StepRing, SeveralStepsFillABuffer) {
+  Ring r;
+  Tensor out = Tensor::Zeros(DType::kF32, {3});
+  ASSERT_TRUE(r.Part(1, out, 1).ok());
+  ASSERT_TRUE(r.Part(2, out, 2).ok());
+  ASSERT_TRUE(r.Step(3, out).ok());
+  EXPECT_EQ(r.device.waiting(), 3u);
+  EXPECT_EQ(out.ToVector(), (std::vector<double>{3, 1, 2}));
+  {
+    Tensor gone = Tensor::Zeros(DType::kF32, {3});
+    ASSERT_TRUE(r.Part(4, gone, 1).ok());
+    ASSERT_TRUE(r.Step(5, gone).ok());
+  }
+  EXPECT_EQ(r.device.waiting(), 2u);
+  EXPECT_TRUE(r.ring->Finish().ok());  // writes nowhere
 }
 
 TEST(StepRing, OutputsOutliveTheRing) {
