@@ -277,14 +277,46 @@ void BindAmp(py::module_& m) {
   using Entries = std::vector<std::string>;
   py::class_<amp::Policy>(m, "Policy", py::is_final(), "What mixed precision shall do differently")
       .def(py::init([](const py::object& dtype, const Entries& allow, const Entries& infer,
-                       const Entries& clear, const Entries& deny, bool low_outputs, bool trim) {
+                       const Entries& clear, const Entries& deny, bool low_outputs, bool trim,
+                       const std::string& level) {
              amp::Policy policy{std::nullopt, allow, infer, clear, deny, low_outputs, trim};
              if (!dtype.is_none()) policy.dtype = ToDType(dtype);
+             const std::optional<amp::Level> parsed = amp::ParseLevel(level);
+             if (!parsed) {
+               throw py::value_error("level is \"" + level +
+                                     "\"; expected balanced, conservative, only_matmul or force");
+             }
+             policy.level = *parsed;
              return policy;
            }),
            py::arg("dtype") = py::none(), py::kw_only(), py::arg("allow") = Entries(),
            py::arg("infer") = Entries(), py::arg("clear") = Entries(), py::arg("deny") = Entries(),
-           py::arg("low_outputs") = false, py::arg("trim") = true)
+           py::arg("low_outputs") = false, py::arg("trim") = true, py::arg("level") = "balanced")
+      .def_static(
+          "from_lists",
+          [](const py::object& dtype, const Entries& target_dtype_ops, const Entries& fp32_ops,
+             const std::vector<std::tuple<std::string, std::string, Entries>>& conditional,
+             const Entries& excluded_names) {
+            amp::OpLists lists{target_dtype_ops, fp32_ops, {}, excluded_names};
+            for (const auto& [op, attribute, values] : conditional) {
+              lists.conditional_fp32_ops.push_back({op, attribute, values});
+            }
+            std::optional<DType> low;
+            if (!dtype.is_none()) low = ToDType(dtype);
+            return Unwrap(amp::Policy::FromLists(lists, low));
+          },
+          py::arg("dtype") = py::none(), py::kw_only(), py::arg("target_dtype_ops") = Entries(),
+          py::arg("fp32_ops") = Entries(),
+          py::arg("conditional_fp32_ops") =
+              std::vector<std::tuple<std::string, std::string, Entries>>(),
+          py::arg("excluded_names") = Entries())
+      .def(
+          "write_file",
+          [](const amp::Policy& policy, const std::string& path) {
+            CheckFile(policy.WriteFile(path));
+          },
+          py::arg("path"))
+      .def_property_readonly("level", [](const amp::Policy& p) { return amp::Name(p.level); })
       .def_static(
           "parse", [](const std::string& text) { return Unwrap(amp::Policy::Parse(text)); },
           py::arg("text"))

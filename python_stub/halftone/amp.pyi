@@ -1,6 +1,6 @@
 """Mixed precision: what a graph is told about it."""
 from collections.abc import Sequence
-from typing import Union, final
+from typing import Tuple, Union, final
 
 from numpy.typing import DTypeLike
 
@@ -20,7 +20,20 @@ class Policy:
         deny: Sequence[str] = [],
         low_outputs: bool = False,
         trim: bool = True,
+        level: str = "balanced",
     ) -> None: ...
+    @staticmethod
+    def from_lists(
+        dtype: Union[None, str, DTypeLike] = None,
+        *,
+        target_dtype_ops: Sequence[str] = [],
+        fp32_ops: Sequence[str] = [],
+        conditional_fp32_ops: Sequence[Tuple[str, str, Sequence[str]]] = [],
+        excluded_names: Sequence[str] = [],
+    ) -> Policy: ...
+    @property
+    def level(self) -> str: ...
+    def write_file(self, path: str) -> None: ...
     @staticmethod
     def parse(text: str) -> Policy: ...
     @staticmethod
