@@ -76,6 +76,7 @@ std::vector<Expr> Builder::Make(const std::string& name, const std::vector<Expr>
   node->location = location_;
   node->provenance = provenance_;
   node->amp_request = amp_request_;
+  node->recompute = recompute_;
   std::vector<Expr> results;
   results.reserve(node->num_outputs());
   for (int i = 0; i < node->num_outputs(); ++i) results.emplace_back(this, node->output(i));

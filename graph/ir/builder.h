@@ -64,6 +64,7 @@ class Builder {
   void set_provenance(Provenance provenance) { provenance_ = std::move(provenance); }
   void set_amp_request(int8_t request) { amp_request_ = request; }
   int8_t amp_request() const { return amp_request_; }
+  void set_recompute(std::string why) { recompute_ = std::move(why); }
   // Name hint for the next node only; the default hint is the op name.
   void NameNext(std::string hint) { name_hint_ = std::move(hint); }
 
@@ -80,6 +81,7 @@ class Builder {
   std::string scope_;
   Provenance provenance_;
   int8_t amp_request_ = 0;
+  std::string recompute_;
   std::string name_hint_;
 };
 

@@ -97,6 +97,10 @@ class Node {
   // The user's wish for this node (module.keep_fp32(), scopes in build()): 0 none, -1 keep f32, +1
   // allow low.
   int8_t amp_request = 0;
+  // Why its values are made anew for the backward pass: the call of a module that asks for it,
+  // "blocks/3" or "blocks/3#1", or a memory budget. Empty: nobody asks for it. What is made anew
+  // has the reason of what it repeats, and `rematerialise` as its pass.
+  std::string recompute;
 
   // "matmul(%h)" for messages.
   std::string Label() const;

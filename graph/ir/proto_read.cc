@@ -178,6 +178,7 @@ class Reader {
       return InvalidArgument(label, ": AMP request ", proto.amp_request(), "; expected -1, 0 or 1");
     }
     node->amp_request = static_cast<int8_t>(proto.amp_request());
+    node->recompute = proto.recompute();
     return ReadAmp(label, proto, *node);
   }
 

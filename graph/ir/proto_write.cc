@@ -92,6 +92,7 @@ void WriteNode(const Node& node, const Positions& positions, NodeProto& proto) {
     proto.mutable_amp()->set_reason(node.amp.reason);
   }
   proto.set_amp_request(node.amp_request);
+  proto.set_recompute(node.recompute);
 }
 
 void WriteVariable(const Variable& variable, VariableProto& proto) {

@@ -2,6 +2,7 @@
 // devices and as fixed descriptions for golden tests.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "halftone/core/dtype.h"
@@ -9,6 +10,13 @@
 namespace halftone::ir {
 
 class Node;
+
+// What the memory plan asks of the kernel that runs a node.
+struct KernelTraits {
+  int64_t workspace_bytes = 0;
+  // Whether it leaves state as it was once the step has a fault.
+  bool keeps_state_on_fault = false;
+};
 
 class Target {
  public:
@@ -32,6 +40,8 @@ class Target {
   virtual std::string WhyWidened(const Node& node) const = 0;
   // Whether one kernel does several nodes of the update op `op`.
   virtual bool JoinsUpdates(const std::string& op) const = 0;
+  // Of the kernel that `node` gets, which may be created for it; the default where none can be.
+  virtual KernelTraits TraitsOf(const Node& node) const = 0;
 };
 
 }  // namespace halftone::ir

@@ -18,7 +18,8 @@
 // result declares a variable that nothing reads. `//` starts a comment.
 //
 // Notes may follow the types, on the same line, each printed only when asked for:
-//   @"scope" loc("file":12) pass("name","from") amp(allow,bf16,"reason") keep_f32 allow_low
+//   @"scope" loc("file":12) pass("name","from") recompute("why") amp(allow,bf16,"reason") keep_f32
+//   allow_low
 // A node raised to f32 has the dtype it was raised from behind the reason, amp(deny,f32,"reason",f16);
 // one about which nothing was decided the reason alone, amp("left alone: ...").
 //
@@ -35,8 +36,8 @@ namespace halftone::ir {
 struct TextOptions {
   bool scopes = false;  // and the names of roots
   bool locations = false;
-  bool provenance = false;
-  bool amp = false;  // decisions and requests
+  bool provenance = false;  // and why values are made anew
+  bool amp = false;         // decisions and requests
   // Whether large constants are only named; WriteConstantFiles writes them.
   bool constant_files = false;
   static TextOptions Lossless() { return {true, true, true, true, false}; }

@@ -23,6 +23,7 @@ absl::Status TextParser::Build(Statement& statement) {
   builder_.set_scope(statement.notes.scope);
   builder_.set_provenance(statement.notes.provenance);
   builder_.set_amp_request(statement.notes.amp_request);
+  builder_.set_recompute(statement.notes.recompute);
   const size_t before = graph_->nodes().size();
   builder_.Make(op, statement.inputs, std::move(statement.attrs));
   if (!builder_.status().ok()) return ErrorAt(statement.op, Message(builder_.status()));

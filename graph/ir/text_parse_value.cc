@@ -251,6 +251,11 @@ absl::Status TextParser::ParseNotes(Notes& notes) {
       HT_RETURN_IF_ERROR(Expect(','));
       HT_ASSIGN_OR_RETURN(notes.provenance.from, ParseString());
       HT_RETURN_IF_ERROR(Expect(')'));
+    } else if (token_.IsWord("recompute")) {
+      HT_RETURN_IF_ERROR(Step());
+      HT_RETURN_IF_ERROR(Expect('('));
+      HT_ASSIGN_OR_RETURN(notes.recompute, ParseString());
+      HT_RETURN_IF_ERROR(Expect(')'));
     } else if (token_.IsWord("amp")) {
       HT_RETURN_IF_ERROR(ParseAmpNote(notes));
     } else if (token_.IsWord("keep_f32") || token_.IsWord("allow_low")) {

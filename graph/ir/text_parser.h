@@ -39,6 +39,7 @@ class TextParser {
     Provenance provenance;
     AmpDecision amp;
     int8_t amp_request = 0;
+    std::string recompute;
   };
   struct Result {
     Token token;

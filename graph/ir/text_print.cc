@@ -160,6 +160,9 @@ class Printer {
     if (options_.provenance && (!from.pass.empty() || !from.from.empty())) {
       text_ += " pass(" + Quote(from.pass) + "," + Quote(from.from) + ")";
     }
+    if (options_.provenance && !node.recompute.empty()) {
+      text_ += " recompute(" + Quote(node.recompute) + ")";
+    }
     if (!options_.amp) return;
     if (node.amp.decided) {
       text_ += std::string(" amp(") + Name(node.amp.amp_class) + "," + Name(node.amp.dtype) + "," +

@@ -118,6 +118,7 @@ std::unique_ptr<ir::Graph> InCanonicalOrder(const ir::Graph& traced) {
     copy->location = node->location;
     copy->provenance = node->provenance;
     copy->amp_request = node->amp_request;
+    copy->recompute = node->recompute;
     const auto seed = seeds.find(node);
     if (seed != seeds.end()) copy->mutable_attrs().Set("seed", seed->second);
     copies[node] = copy;

@@ -99,6 +99,7 @@ class Applier {
                                     Concat(hint, "_", Name(to)), from.scope());
     node->location = from.location;
     node->provenance = {kAmpPass, from.name()};
+    node->recompute = from.recompute;
     return casts_[key] = node->output();
   }
 

@@ -29,6 +29,13 @@ bool OnPath(const std::set<ValueKey>& path, const std::vector<ir::Value>& values
                      [&](ir::Value v) { return path.contains(KeyOf(v)); });
 }
 
+// Gradients are not part of what the user wants recomputed.
+ir::Builder GradientBuilder(const ir::Node& node) {
+  ir::Builder builder = BuilderLike(node, kAutodiffPass);
+  builder.set_recompute("");
+  return builder;
+}
+
 std::vector<ir::Value> Outputs(const ir::Node& node) {
   std::vector<ir::Value> outputs;
   for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(node.output(i));
@@ -58,7 +65,7 @@ class Sweep {
     const auto found = arriving_.find(KeyOf(v));
     if (found == arriving_.end()) return ir::Value();
     std::vector<ir::Value>& parts = found->second;
-    ir::Builder b = BuilderLike(*v.node, kAutodiffPass);
+    ir::Builder b = GradientBuilder(*v.node);
     ir::Expr sum = b.Wrap(parts.front());
     for (size_t i = 1; i < parts.size(); ++i) sum = b.Op("add", {sum, b.Wrap(parts[i])});
     HT_RETURN_IF_ERROR(b.status());
@@ -75,7 +82,7 @@ class Sweep {
     if (!arrived) return absl::OkStatus();
     if (IsNarrowingCast(node)) return SpreadOverCast(node);
 
-    ir::Builder b = BuilderLike(node, kAutodiffPass);
+    ir::Builder b = GradientBuilder(node);
     std::vector<ir::Expr> dys;
     for (ir::Value v : outputs) {
       HT_ASSIGN_OR_RETURN(const ir::Value dy, Gradient(v));
@@ -103,7 +110,7 @@ class Sweep {
   // Gradients that meet at a cast from f32 are cast one by one and summed in f32: a sum of casts,
   // not a cast of a sum.
   absl::Status SpreadOverCast(const ir::Node& node) {
-    ir::Builder b = BuilderLike(node, kAutodiffPass);
+    ir::Builder b = GradientBuilder(node);
     const std::vector<ir::Value> parts = arriving_[KeyOf(node.output())];
     for (ir::Value part : parts) {
       arriving_[KeyOf(node.input(0))].push_back(

@@ -15,6 +15,8 @@ bool IsSource(const ir::Node& node) {
   return IsOp(node, "input") || IsOp(node, "variable") || IsOp(node, "constant");
 }
 
+bool IsRecomputed(const ir::Node& node) { return node.provenance.pass == kRematerialise; }
+
 std::vector<ir::Node*> FindMarkers(const ir::Graph& graph, const char* op) {
   std::vector<ir::Node*> markers;
   for (const auto& node : graph.nodes()) {
@@ -82,6 +84,7 @@ ir::Builder BuilderLike(const ir::Node& origin, const char* pass) {
   builder.set_scope(origin.scope());
   builder.set_provenance({pass, origin.name()});
   builder.set_amp_request(origin.amp_request);
+  builder.set_recompute(origin.recompute);
   return builder;
 }
 

@@ -16,6 +16,11 @@ bool IsCast(const ir::Node& node);
 // constant.
 bool IsSource(const ir::Node& node);
 
+// Whether it makes a value anew for the backward pass (memory/rematerialise.h). Not to be merged
+// with what it repeats.
+inline constexpr const char* kRematerialise = "rematerialise";
+bool IsRecomputed(const ir::Node& node);
+
 // The markers of one op, in node order; the first of them, or null.
 std::vector<ir::Node*> FindMarkers(const ir::Graph& graph, const char* op);
 ir::Node* FindMarker(const ir::Graph& graph, const char* op);
@@ -34,7 +39,7 @@ bool Contains(const std::vector<int>& ports, int port);
 // The nodes as they are now: safe to walk while nodes are added.
 std::vector<ir::Node*> Snapshot(const ir::Graph& graph);
 
-// A builder whose nodes get the location, scope and user's wish of `origin` and say that `pass`
+// A builder whose nodes get the location, scope and user's wishes of `origin` and say that `pass`
 // made them from it.
 ir::Builder BuilderLike(const ir::Node& origin, const char* pass);
 

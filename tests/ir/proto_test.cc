@@ -15,7 +15,7 @@ const char kProtoText[] =
   %w = variable "fc.weight" {init="uniform(-1,1)"} : f32[2]
   %c = constant {value=dense<f32[3]>(nan, -0, 0x7fc00001)} : f32[3]
   %s = constant {value=splat<bool[5]>(true)} : bool[5]
-  %a, %a#1 = test_two(%x) : f32[2], f32[2] @"enc" pass("autodiff","x") amp(infer,bf16,"fp16: near") keep_f32
+  %a, %a#1 = test_two(%x) : f32[2], f32[2] @"enc" pass("autodiff","x") recompute("enc#1") amp(infer,bf16,"fp16: near") keep_f32
   %m = test_mix(%a#1, %w) {k=-3} : f32[2] allow_low
   %t = test_attrs() {b=true, d=f16, f=inf, fs=[0.1], i=-1, is=[], s="\x00\n", ss=["", "x"], t=dense<i32[]>(4)} : f32[]
   %r = test_root(%m, %y) {tag="t"}

@@ -137,6 +137,7 @@ TEST(Text, NotesAndRootNames) {
   ExpectFixedPoint(
       R"(graph @g(%x: f32[2] @"data" loc("main.cc":7)) {
   %amp = test_pass(%x) : f32[2] @"enc/fc1" loc("a b.cc":12) pass("autodiff","x") )"
+      R"(recompute("enc#1 \"again\"") )"
       R"(amp(infer,bf16,"fp16: \"near\" add") keep_f32
   %r = test_root(%amp) @"enc" allow_low
   return %amp

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/passes/rewrite/graph_phase.h"
 #include "halftone/tools/support/cost_report.h"
-#include "halftone/tools/support/graph_phase.h"
 #include "halftone/tools/support/memory_report.h"
 #include "halftone/tools/support/node_look.h"
 #include "halftone/tools/support/page_data.h"
@@ -29,7 +29,7 @@ const char* KindName(const ir::Node& node) {
   return "other";
 }
 
-Json NodeJson(const ir::Node& node, Phase phase, const Positions& positions) {
+Json NodeJson(const ir::Node& node, passes::Phase phase, const Positions& positions) {
   ir::TextOptions brief;
   brief.constant_files = true;  // large constants by name only
   const std::string state = StateName(node);
@@ -64,7 +64,7 @@ Json NodeJson(const ir::Node& node, Phase phase, const Positions& positions) {
 }
 
 Json NodesJson(const ir::Graph& graph, const Positions& positions) {
-  const std::vector<Phase> phases = PhasesOf(graph);
+  const std::vector<passes::Phase> phases = passes::PhasesOf(graph);
   Json nodes = Json::array();
   for (const auto& node : graph.nodes()) {
     nodes.push_back(NodeJson(*node, phases[nodes.size()], positions));

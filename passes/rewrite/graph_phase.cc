@@ -1,10 +1,12 @@
-#include "halftone/tools/support/graph_phase.h"
+#include "halftone/passes/rewrite/graph_phase.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-namespace halftone::tools {
+#include "halftone/passes/rewrite/rewrite.h"
+
+namespace halftone::passes {
 
 const char* Name(Phase phase) {
   switch (phase) {
@@ -28,7 +30,7 @@ std::vector<Phase> PhasesOf(const ir::Graph& graph) {
     const auto origin = phases.find(graph.FindNode(node->provenance.from));
     if (of_update.contains(pass)) {
       phase = Phase::kUpdate;
-    } else if (pass == "autodiff") {
+    } else if (pass == "autodiff" || IsRecomputed(*node)) {
       phase = Phase::kBackward;
     } else if (!pass.empty() && origin != phases.end()) {
       phase = origin->second;
@@ -41,4 +43,4 @@ std::vector<Phase> PhasesOf(const ir::Graph& graph) {
   return in_order;
 }
 
-}  // namespace halftone::tools
+}  // namespace halftone::passes
