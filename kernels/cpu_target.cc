@@ -51,6 +51,7 @@ std::unique_ptr<ir::Target> MakeCpuTarget(const KernelRegistry& registry,
 std::unique_ptr<ir::Target> MakeReferenceTarget(const KernelRegistry& registry) {
   TargetTraits traits;
   traits.low_reason = "the reference device is for checking, not for speed";
+  traits.is_here = true;
   return std::make_unique<RegistryTarget>(registry, Device::Kind::kReference, "reference",
                                           std::move(traits));
 }

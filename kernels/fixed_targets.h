@@ -36,6 +36,7 @@ class DescribedTarget : public ir::Target {
   bool KeepsLowWeights() const override { return d_.traits.keeps_low_weights; }
   std::string WhyWidened(const ir::Node&) const override { return ""; }
   bool JoinsUpdates(const std::string& op) const override { return d_.joins_updates && CanRun(op); }
+  ir::KernelTraits TraitsOf(const ir::Node&) const override { return {}; }
 
  private:
   const TargetDescription d_;

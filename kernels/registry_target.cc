@@ -55,6 +55,13 @@ bool RegistryTarget::JoinsUpdates(const std::string& op) const {
                      [](const auto* candidate) { return candidate->create_group != nullptr; });
 }
 
+ir::KernelTraits RegistryTarget::TraitsOf(const ir::Node& node) const {
+  if (!traits_.is_here) return {};
+  const auto kernel = registry_.Select(node, device_);
+  if (!kernel.ok()) return {};  // the choice of kernels will fail likewise
+  return {static_cast<int64_t>((*kernel)->workspace_bytes()), (*kernel)->keeps_state_on_fault()};
+}
+
 DType RegistryTarget::PreferredLowType(std::string* reason) const {
   if (reason != nullptr) *reason = traits_.low_reason;
   return traits_.preferred_low;

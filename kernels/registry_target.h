@@ -38,6 +38,7 @@ class RegistryTarget : public ir::Target {
   // The refusal of the first candidate, where the one that a step gets widens.
   std::string WhyWidened(const ir::Node& node) const override;
   bool JoinsUpdates(const std::string& op) const override;
+  ir::KernelTraits TraitsOf(const ir::Node& node) const override;
 
  private:
   // OK, or why `candidate` does not run `node` on this device.

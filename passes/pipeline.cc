@@ -17,6 +17,7 @@
 #include "halftone/passes/layout/assign_layouts.h"
 #include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
+#include "halftone/passes/memory/rematerialise.h"
 #include "halftone/passes/progress.h"
 #include "halftone/passes/rewrite/decompose_unsupported.h"
 #include "halftone/passes/rewrite/eliminate_common_subexpressions.h"
@@ -68,6 +69,7 @@ constexpr struct {
     {"round-biases", &MakeRoundBiases},
     {"assign-layouts", &MakeAssignLayouts},
     {"widen-operands", &MakeWidenOperands},
+    {"rematerialise", &MakeRematerialise},
     {"group-updates", &MakeGroupUpdates},
     {"keep-low-weights", &MakeKeepLowWeights},
 };
@@ -150,6 +152,9 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.AddGroup("tidy", Tidying());
   // When operands have their dtypes and layouts, by which kernels accept or refuse them.
   manager.Add(MakeWidenOperands());
+  // When nothing merges equal nodes any more, and a node has all that its kernel is chosen by: what
+  // is computed twice then has the same bits.
+  manager.Add(MakeRematerialise());
   // When no node comes, goes or changes its place any more: it joins neighbours.
   manager.Add(MakeGroupUpdates());
   // Looks at who reads what last, and at what the launches of updates write in place.

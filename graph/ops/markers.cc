@@ -1,7 +1,7 @@
 // Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
 // autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
-// insert-amp-casts; numerics asks apply-numerics; accumulation asks accumulate-gradients. Each is
-// removed by its pass; none has a kernel.
+// insert-amp-casts; numerics asks apply-numerics; accumulation asks accumulate-gradients;
+// memory_budget asks rematerialise. Each is removed by its pass; none has a kernel.
 #include <algorithm>
 
 #include "halftone/graph/ops/support/nn.h"
@@ -329,6 +329,22 @@ void RegisterAccumulationMarker(ir::OpRegistry& registry) {
   AddOp(registry, std::move(r));
 }
 
+Types InferMemoryBudget(const InferContext& ctx) {
+  const int64_t bytes = ctx.attrs.GetInt("bytes");
+  if (bytes > 0) return std::vector<ir::ValueType>{};
+  return InvalidArgument(ctx.op, ": bytes is ", bytes, "; expected 1 or more");
+}
+
+void RegisterMemoryBudgetMarker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord(
+      "memory_budget",
+      "Asks rematerialise to make values anew for the backward pass where the step takes more.");
+  r.attrs = {Required("bytes", ir::AttrType::kInt, "of working memory")};
+  r.infer = InferMemoryBudget;
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
 }  // namespace
 
 void Register_markers(ir::OpRegistry& registry) {
@@ -338,6 +354,7 @@ void Register_markers(ir::OpRegistry& registry) {
   RegisterAmpMarker(registry);
   RegisterNumericsMarker(registry);
   RegisterAccumulationMarker(registry);
+  RegisterMemoryBudgetMarker(registry);
 }
 
 }  // namespace halftone::ops

@@ -8,6 +8,7 @@
 #include "halftone/passes/memory/memory_plan.h"
 #include "halftone/passes/pipeline.h"
 #include "halftone/passes/progress.h"
+#include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::runtime {
 namespace {
@@ -82,10 +83,8 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
 absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device,
                                         const std::vector<passes::OwnPass>& own_passes) {
   const std::unique_ptr<ir::Graph> graph = traced.Clone();
-  for (const std::unique_ptr<ir::Node>& node : graph->nodes()) {
-    if (node->op().name != "amp") continue;
-    graph->Remove({node.get()});
-    break;
+  for (const char* marker : {"amp", "memory_budget"}) {
+    graph->Remove(passes::FindMarkers(*graph, marker));
   }
   CompileOptions options;
   options.device = device;

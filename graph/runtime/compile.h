@@ -51,8 +51,9 @@ absl::StatusOr<std::unique_ptr<Executable>> Compile(std::unique_ptr<ir::Graph> g
                                                     VariableStore& store,
                                                     std::shared_ptr<Arena> arena);
 
-// Working memory of the step that `traced` describes if it ran without mixed precision, but for
-// what kernels need for themselves. Runs the pipeline. Errors: those of Compile.
+// Working memory of the step that `traced` describes if it ran without mixed precision and without
+// a memory budget, but for what kernels need for themselves. Runs the pipeline. Errors: those of
+// Compile.
 absl::StatusOr<int64_t> ArenaBytesInF32(const ir::Graph& traced, const Device& device,
                                         const std::vector<passes::OwnPass>& own_passes);
 

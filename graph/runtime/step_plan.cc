@@ -88,20 +88,12 @@ class StepPlanner {
   }
 
   void PlanMemory() {
-    passes::MemoryPlanOptions options;
-    options.workspace_bytes = [this](const ir::Node& node) {
-      return static_cast<int64_t>(kernels_.at(node.id())->workspace_bytes());
-    };
-    // On the host a cast is cheaper than to know whether a kept one is stale.
-    options.keep_casts = is_accelerator_;
-    const bool may_fault = std::any_of(graph_.nodes().begin(), graph_.nodes().end(),
-                                       [](const auto& node) { return node->op().can_fault; });
-    if (is_accelerator_ && may_fault) {
-      options.may_write_variable = [this](const ir::Node& node) {
-        return kernels_.at(node.id())->keeps_state_on_fault();
-      };
-    }
-    plan_.memory = passes::PlanMemory(graph_, options);
+    plan_.memory = passes::PlanMemory(
+        graph_, passes::PlanOptionsFor(graph_, is_accelerator_, [this](const ir::Node& node) {
+          const kernels::Kernel& kernel = *kernels_.at(node.id());
+          return ir::KernelTraits{static_cast<int64_t>(kernel.workspace_bytes()),
+                                  kernel.keeps_state_on_fault()};
+        }));
   }
 
   void LayOutCalls() {

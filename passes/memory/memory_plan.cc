@@ -315,6 +315,26 @@ class Planner {
 
 }  // namespace
 
+MemoryPlanOptions PlanOptionsFor(
+    const ir::Graph& graph, bool keeps_low_weights,
+    const std::function<ir::KernelTraits(const ir::Node&)>& traits_of) {
+  MemoryPlanOptions options;
+  options.workspace_bytes = [traits_of](const ir::Node& node) {
+    return traits_of(node).workspace_bytes;
+  };
+  // On the host a cast is cheaper than to know whether a kept one is stale; and a step ends at its
+  // first fault.
+  options.keep_casts = keeps_low_weights;
+  const bool may_fault = std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                                     [](const auto& node) { return node->op().can_fault; });
+  if (keeps_low_weights && may_fault) {
+    options.may_write_variable = [traits_of](const ir::Node& node) {
+      return traits_of(node).keeps_state_on_fault;
+    };
+  }
+  return options;
+}
+
 MemoryPlan PlanMemory(const ir::Graph& graph, const MemoryPlanOptions& options) {
   return Planner(graph, options).Run();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ir/target.h"
 
 namespace halftone::passes {
 
@@ -34,6 +35,10 @@ struct MemoryPlanOptions {
   // with write_variables_in_place, which updates that write kept casts rely on.
   bool keep_casts = true;
 };
+
+// Those under which a step runs. `traits_of`: of the kernel that runs a node.
+MemoryPlanOptions PlanOptionsFor(const ir::Graph& graph, bool keeps_low_weights,
+                                 const std::function<ir::KernelTraits(const ir::Node&)>& traits_of);
 
 struct Slot {
   enum class Space : uint8_t { kArena, kInput, kOutput, kConstant, kVariable, kKept };

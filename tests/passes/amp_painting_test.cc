@@ -202,6 +202,7 @@ TEST(AmpKernels, NodesWithoutKernelStayF32) {
     bool KeepsLowWeights() const override { return false; }
     std::string WhyWidened(const ir::Node&) const override { return ""; }
     bool JoinsUpdates(const std::string&) const override { return false; }
+    ir::KernelTraits TraitsOf(const ir::Node&) const override { return {}; }
 
    private:
     std::string name_ = "toy";

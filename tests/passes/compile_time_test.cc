@@ -93,6 +93,22 @@ std::string EqualBranches(int n) {
   });
 }
 
+// Two values a layer wait for the backward pass; they are to take a quarter of that.
+std::string TanhChainOnABudget(int n) {
+  std::string text = Training({"w"}, [&](std::string& statements) {
+    statements += "%m = matmul(%x, %w)\n";
+    std::string h = "%m";
+    for (int i = 0; i < 2 * n; ++i) {
+      statements += Numbered("%t", i) + " = tanh(" + h + ")\n";
+      h = Numbered("%t", i);
+    }
+    statements += "%loss = mean(" + h + ") {axes=[0, 1]}\n";
+    return "%loss";
+  });
+  return text.insert(text.rfind("return"),
+                     "memory_budget() {bytes=" + std::to_string(64 * n) + "}\n");
+}
+
 double Seconds(const std::string& text) {
   auto graph = ir::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
@@ -128,6 +144,7 @@ TEST_P(CompileTime, F61GrowsWithTheNumberOfNodes) {
 
 INSTANTIATE_TEST_SUITE_P(Families, CompileTime,
                          ::testing::Values(Family{"MatmulChain", MatmulChain},
+                                           Family{"TanhChainOnABudget", TanhChainOnABudget},
                                            Family{"ClearChain", ClearChain},
                                            Family{"DeniedChain", DeniedChain},
                                            Family{"EqualBranches", EqualBranches}),

@@ -145,8 +145,10 @@ absl::Status CudaBackend::Start() {
 }
 
 std::unique_ptr<ir::Target> CudaBackend::MakeTarget(const kernels::KernelRegistry& registry) const {
+  kernels::TargetTraits traits = kernels::CudaTraits();
+  traits.is_here = true;
   return std::make_unique<kernels::RegistryTarget>(registry, Device::Kind::kCuda, target_name_,
-                                                   kernels::CudaTraits());
+                                                   std::move(traits));
 }
 
 absl::Status CudaBackend::Checked(cudaError_t error, const char* call) const {

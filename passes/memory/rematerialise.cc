@@ -1,0 +1,162 @@
+#include "halftone/passes/memory/rematerialise.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "halftone/passes/memory/budget_search.h"
+#include "halftone/passes/memory/group_updates.h"
+#include "halftone/passes/memory/keep_low_weights.h"
+#include "halftone/passes/memory/memory_plan.h"
+#include "halftone/passes/memory/recomputation.h"
+#include "halftone/passes/memory/recomputed_modules.h"
+#include "halftone/passes/memory/value_lives.h"
+#include "halftone/passes/rewrite/rewrite.h"
+
+namespace halftone::passes {
+namespace {
+
+// Targets that are tried first, each lower by what the plan took more than the budget.
+constexpr int kDirectTries = 5;
+// Then all of these shares of the peak.
+constexpr int kShares = 20;
+
+// Memory plans of a graph as it will run.
+class Judge {
+ public:
+  explicit Judge(const ir::Target& target) : target_(target) {}
+
+  // Takes the graph through what still follows in the pipeline, which neither adds nor moves nodes.
+  absl::StatusOr<MemoryPlan> Plan(ir::Graph& graph) {
+    PassContext context;
+    context.target = &target_;
+    HT_RETURN_IF_ERROR(MakeGroupUpdates()->Run(graph, context).status());
+    HT_RETURN_IF_ERROR(MakeKeepLowWeights()->Run(graph, context).status());
+    return PlanMemory(graph, PlanOptionsFor(graph, target_.KeepsLowWeights(),
+                                            [this](const ir::Node& node) { return Traits(node); }));
+  }
+
+ private:
+  // Kernels are made once; repetitions have those of what they repeat.
+  const ir::KernelTraits& Traits(const ir::Node& node) {
+    const std::string& name = IsRecomputed(node) ? node.provenance.from : node.name();
+    const auto known = traits_.find(name);
+    if (known != traits_.end()) return known->second;
+    return traits_.emplace(name, target_.TraitsOf(node)).first->second;
+  }
+
+  const ir::Target& target_;
+  std::map<std::string, ir::KernelTraits> traits_;
+};
+
+class BudgetMeeting {
+ public:
+  BudgetMeeting(const ir::Graph& graph, const ir::Target& target, int64_t budget)
+      : graph_(graph), target_(target), budget_(budget), judge_(target) {}
+
+  // What to repeat. Error: ResourceExhausted.
+  absl::StatusOr<Repeats> Run() {
+    const std::unique_ptr<ir::Graph> as_it_is = graph_.Clone();
+    HT_ASSIGN_OR_RETURN(const MemoryPlan plan, judge_.Plan(*as_it_is));
+    arena_before_ = arena_after_ = smallest_ = plan.arena_bytes;
+    if (plan.arena_bytes <= budget_) return Repeats();
+    const ValueLives lives(graph_, target_.KeepsLowWeights());
+    BudgetSearch search(graph_, lives, plan);
+    HT_RETURN_IF_ERROR(TryNearBudget(search));
+    if (!chosen_.has_value()) HT_RETURN_IF_ERROR(TryShares(search));
+    if (chosen_.has_value()) return std::move(chosen_->repeats);
+    return absl::ResourceExhaustedError(
+        Concat("memory_budget: ", budget_, " bytes; the step takes ", arena_before_,
+               ", and no less than ", smallest_, " with what can be computed again"));
+  }
+
+  int64_t arena_before() const { return arena_before_; }
+  int64_t arena_after() const { return arena_after_; }
+
+ private:
+  // Counted bytes and the arena differ by gaps, and by operands that are written over.
+  absl::Status TryNearBudget(BudgetSearch& search) {
+    int64_t target = budget_ - (arena_before_ - search.peak_bytes());
+    for (int i = 0; i < kDirectTries && target > 0 && !chosen_.has_value(); ++i) {
+      HT_ASSIGN_OR_RETURN(const int64_t arena, Try(search, target));
+      target -= std::max(arena - budget_, target / 64 + 1);
+    }
+    return absl::OkStatus();
+  }
+
+  // Whatever the budget, so that the smallest arena found is one that can be asked for.
+  absl::Status TryShares(BudgetSearch& search) {
+    for (int share = kShares - 1; share > 0; --share) {
+      HT_RETURN_IF_ERROR(Try(search, search.peak_bytes() / kShares * share).status());
+    }
+    return absl::OkStatus();
+  }
+
+  // Plans what the search finds for a target; chosen if it meets the budget with the least effort.
+  absl::StatusOr<int64_t> Try(BudgetSearch& search, int64_t target) {
+    BudgetSearch::Result found = search.Run(target);
+    const std::unique_ptr<ir::Graph> tried = graph_.Clone();
+    HT_RETURN_IF_ERROR(RepeatValues(*tried, found.repeats));
+    HT_ASSIGN_OR_RETURN(const MemoryPlan plan, judge_.Plan(*tried));
+    smallest_ = std::min(smallest_, plan.arena_bytes);
+    if (plan.arena_bytes <= budget_ && (!chosen_.has_value() || found.effort < chosen_->effort)) {
+      arena_after_ = plan.arena_bytes;
+      chosen_ = std::move(found);
+    }
+    return plan.arena_bytes;
+  }
+
+  const ir::Graph& graph_;
+  const ir::Target& target_;
+  const int64_t budget_;
+  Judge judge_;
+  std::optional<BudgetSearch::Result> chosen_;
+  int64_t arena_before_ = 0, arena_after_ = 0;
+  int64_t smallest_ = 0;
+};
+
+class Rematerialise : public Pass {
+ public:
+  const char* name() const override { return kRematerialise; }
+
+  absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    const std::vector<ir::Node*> markers = FindMarkers(graph, "memory_budget");
+    if (markers.size() > 1) {
+      return InvalidArgument(markers[1]->Label(), ": a second memory_budget marker, beside ",
+                             markers[0]->Label());
+    }
+    const int64_t budget = markers.empty() ? 0 : markers[0]->attrs().GetInt("bytes");
+    graph.Remove(markers);
+    Repeats of_modules;
+    if (AsksForRepeats(graph)) {
+      of_modules = RepeatsOfModules(graph, ValueLives(graph, context.target->KeepsLowWeights()));
+      HT_RETURN_IF_ERROR(RepeatValues(graph, of_modules));
+    }
+    Repeats for_budget;
+    if (budget > 0) {
+      BudgetMeeting meeting(graph, *context.target, budget);
+      HT_ASSIGN_OR_RETURN(for_budget, meeting.Run());
+      HT_RETURN_IF_ERROR(RepeatValues(graph, for_budget));
+      context.stats["arena_before"] += meeting.arena_before();
+      context.stats["arena_after"] += meeting.arena_after();
+    }
+    context.stats["repeated"] +=
+        std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                      [](const auto& node) { return IsRecomputed(*node); });
+    return !markers.empty() || !of_modules.empty();
+  }
+
+ private:
+  static bool AsksForRepeats(const ir::Graph& graph) {
+    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                       [](const auto& node) { return !node->recompute.empty(); });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeRematerialise() { return std::make_unique<Rematerialise>(); }
+
+}  // namespace halftone::passes
