@@ -6,6 +6,7 @@
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/memory/memory_plan.h"
+#include "halftone/passes/memory/recomputation.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::tools {
@@ -163,6 +164,18 @@ class Accountant {
 
 }  // namespace
 
-MemoryReport MakeMemoryReport(const ir::Graph& graph) { return Accountant(graph).Run(); }
+MemoryReport MakeMemoryReport(const ir::Graph& graph) {
+  MemoryReport report = Accountant(graph).Run();
+  report.repeats =
+      static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                     [](const auto& node) { return passes::IsRecomputed(*node); }));
+  if (report.repeats == 0) return report;
+  const absl::StatusOr<std::unique_ptr<ir::Graph>> once = passes::WithoutRepeats(graph);
+  HT_CHECK(once.ok(), "a sorted graph has no cycle");
+  const MemoryReport without = Accountant(**once).Run();
+  report.arena_bytes_without = without.arena_bytes;
+  report.peak_bytes_without = without.peak_bytes();
+  return report;
+}
 
 }  // namespace halftone::tools

@@ -39,6 +39,9 @@ struct MemoryReport {
   std::vector<MemoryHolder> held_at_peak;  // the largest first
   int64_t input_bytes = 0, constant_bytes = 0, variable_bytes = 0, output_bytes = 0;
   int64_t kept_bytes = 0;  // 16-bit casts that stay beside their variables
+  // Nodes that compute a value again for the backward pass, and what the step would take without.
+  int repeats = 0;
+  int64_t arena_bytes_without = 0, peak_bytes_without = 0;
 
   int64_t peak_bytes() const { return peak < 0 ? 0 : steps[peak].live; }
 };
@@ -51,6 +54,7 @@ std::string ToText(const MemoryReport& report);
 // {"graph", "planned", "arena_bytes",
 //  "peak": {"step", "bytes", "held": [{"value", "type", "bytes", "last_reader"}]},
 //  "outside": {"inputs", "constants", "variables", "outputs"}, with "kept" where casts are,
+//  "recomputed": {"nodes", "arena_bytes_without", "peak_bytes_without"}, where values are,
 //  "steps": [{"node", "op", "adds", "frees", "live"}]}
 // "last_reader" is null for what is held to the end; "arena_bytes" and "peak" are null where there
 // is none.

@@ -29,7 +29,15 @@ std::string ToText(const MemoryReport& report) {
           ", outputs " + FormatBytes(report.output_bytes) + "\n";
   if (report.peak < 0) return text + "nothing runs\n";
   text += "peak: " + FormatBytes(report.peak_bytes()) + " at step " + StepNumber(report.peak) +
-          ", " + report.steps[report.peak].node->path() + "\n\n";
+          ", " + report.steps[report.peak].node->path() + "\n";
+  if (report.repeats > 0) {
+    text += Concat(
+        report.repeats, report.repeats == 1 ? " node computes" : " nodes compute",
+        " a value again for the backward pass; without: ",
+        report.planned ? "an arena of " + FormatBytes(report.arena_bytes_without) + ", " : "",
+        "peak ", FormatBytes(report.peak_bytes_without), "\n");
+  }
+  text += "\n";
   if (!report.held_at_peak.empty()) {
     std::vector<std::vector<std::string>> held = {
         {"held at the peak", "type", ">bytes", ">share", "last reader"}};
@@ -68,6 +76,11 @@ std::string ToJson(const MemoryReport& report) {
                  {"outputs", report.output_bytes}}},
                {"steps", Json::array()}};
   if (report.kept_bytes > 0) json["outside"]["kept"] = report.kept_bytes;
+  if (report.repeats > 0) {
+    json["recomputed"] = {{"nodes", report.repeats},
+                          {"arena_bytes_without", report.arena_bytes_without},
+                          {"peak_bytes_without", report.peak_bytes_without}};
+  }
   if (report.peak >= 0) {
     json["peak"] = {{"step", report.peak}, {"bytes", report.peak_bytes()}, {"held", Json::array()}};
   }
