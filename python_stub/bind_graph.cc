@@ -384,6 +384,7 @@ void BindConfig(py::module_& m) {
       .def_readwrite("update_buffers_on_skip", &nn::GraphConfig::update_buffers_on_skip)
       .def_readwrite("track_grad_norm", &nn::GraphConfig::track_grad_norm)
       .def_readwrite("clip_grad_norm", &nn::GraphConfig::clip_grad_norm)
+      .def_readwrite("memory_budget", &nn::GraphConfig::memory_budget)
       .def_readwrite("seed", &nn::GraphConfig::seed)
       .def_readwrite("cache_size", &nn::GraphConfig::cache_size)
       .def_readwrite("dump_dir", &nn::GraphConfig::dump_dir);

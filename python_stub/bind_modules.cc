@@ -235,6 +235,13 @@ void BindModules(py::module_& m) {
            [](const py::object& self) { Change(self, [](nn::Module& m) { m.keep_fp32(); }); })
       .def("allow_low",
            [](const py::object& self) { Change(self, [](nn::Module& m) { m.allow_low(); }); })
+      .def(
+          "recompute",
+          [](const py::object& self, bool mode) {
+            return Change(self, [mode](nn::Module& m) { m.recompute(mode); });
+          },
+          py::arg("mode") = true)
+      .def_property_readonly("recomputes", &nn::Module::recomputes)
       .def_property_readonly("is_training", &nn::Module::is_training)
       .def_property_readonly("is_frozen", &nn::Module::is_frozen)
       .def("__repr__", &nn::Module::description);

@@ -76,6 +76,13 @@ class StepConfig {
   // finite and nothing skips the step, the gradients are applied as they are. Not beside an
   // optimizer's own clip_norm.
   double clip_grad_norm = 0;
+  // Bytes of working memory that a compiled step may take, those of its variables, inputs and
+  // outputs aside: what Graph::arena_bytes gives of a graph of one step. Where the step takes more,
+  // values of its forward pass are dropped and computed once more for the backward pass, those
+  // first that cost the least time for the bytes; the results keep their bits, and halftone_dump
+  // names what is computed again. 0: no limit. Errors (of the call that compiles):
+  // ResourceExhausted, with the smallest budget that was found to do; InvalidArgument below 0.
+  int64_t memory_budget = 0;
   // Of the initial parameter values and of all random masks. Parameters that have a value keep it.
   uint64_t seed = 0;
   // Folder for what a numeric bug is reproduced from, with a folder in it for each signature: the

@@ -58,6 +58,7 @@ Module::Module(Module&& other, ChildrenStay) noexcept
       amp_request_(other.amp_request_),
       training_(other.training_),
       frozen_(other.frozen_),
+      recomputes_(other.recomputes_),
       status_(other.status_) {}
 
 Module::Module(Module&& other) noexcept : Module(std::move(other), ChildrenStay()) {
@@ -119,6 +120,12 @@ void Module::allow_low(Loc loc) { SetAmpRequest(1, "allow_low", loc); }
 void Module::SetAmpRequest(int8_t request, const char* what, Loc loc) {
   if (!internal::MayChange(*this, what, loc)) return;
   amp_request_ = request;
+  internal::NoteModeChange();
+}
+
+void Module::recompute(bool on, Loc loc) {
+  if (!internal::MayChange(*this, "recompute", loc)) return;
+  recomputes_ = on;
   internal::NoteModeChange();
 }
 

@@ -96,6 +96,15 @@ class Module {
   void allow_low(Loc loc = Loc::current());
   int8_t amp_request() const { return amp_request_; }
 
+  // Whether what a call of this module computes, submodules included, is not kept for the backward
+  // pass but computed once more for it, as by torch.utils.checkpoint: a step takes less memory and
+  // more time, and gives the same bits, random masks included. Kept are the operands of the call
+  // and what others read of its results. A module called inside such a call is part of it; of a
+  // container that is not itself called (ModuleList) each module called is one. Does nothing in
+  // evaluation. Errors (of the trace): called inside build().
+  void recompute(bool on = true, Loc loc = Loc::current());
+  bool recomputes() const { return recomputes_; }
+
   // The first mistake in construction, returned by the first call of a graph.
   const absl::Status& status() const { return status_; }
 
@@ -138,6 +147,7 @@ class Module {
   int8_t amp_request_ = 0;
   bool training_ = true;
   bool frozen_ = false;
+  bool recomputes_ = false;
   absl::Status status_;
 };
 

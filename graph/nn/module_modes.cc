@@ -16,7 +16,8 @@ size_t ModuleModes::Read(const Declaration& declared, bool training) {
     const auto wish = static_cast<uint8_t>(module->amp_request() + 1);
     in_evaluation.push_back(wish);
     in_training.push_back(static_cast<uint8_t>(wish | (module->is_training() ? 4 : 0) |
-                                               (module->is_frozen() ? 8 : 0)));
+                                               (module->is_frozen() ? 8 : 0) |
+                                               (module->recomputes() ? 16 : 0)));
   }
   for (const auto& [name, storage] : declared.bound()) in_training.push_back(storage->trainable());
   training_ = IndexOf(std::move(in_training));

@@ -1,5 +1,5 @@
-// ModuleModes: training and evaluation mode, freezing and wishes for precision of a graph's
-// modules, as a number for the key under which a compiled step is kept.
+// ModuleModes: training and evaluation mode, freezing, wishes for precision and for recomputation
+// of a graph's modules, as a number for the key under which a compiled step is kept.
 #pragma once
 
 #include <cstddef>

@@ -181,6 +181,9 @@ void Trace::EnterModule(const Module& module, Loc loc) {
   if (found != info_->modules.end()) {
     frame.scope = found->second.path;
     frame.amp_request = AmpRequestOf(module);
+    if (training_ && frame.recompute.empty() && Recomputes(module)) {
+      frame.recompute = NameOfCall(frame.scope);
+    }
     entered_.insert(&module);
   } else {
     Fail(loc, FailedPrecondition(module.description(),
@@ -224,6 +227,19 @@ int8_t Trace::AmpRequestOf(const Module& module) {
   return frames_.back().amp_request;
 }
 
+bool Trace::Recomputes(const Module& module) const {
+  if (module.recomputes()) return true;
+  const std::vector<const Module*>& parents = info_->modules.at(&module).parents;
+  return std::any_of(parents.begin(), parents.end(), [this](const Module* parent) {
+    return !IsOpen(*parent) && Recomputes(*parent);
+  });
+}
+
+std::string Trace::NameOfCall(const std::string& path) {
+  const int before = recomputed_calls_[path]++;
+  return before == 0 ? path : Concat(path, "#", before);
+}
+
 std::vector<std::string> Trace::AmpNotes() const {
   std::vector<std::string> notes;
   for (const auto& [module, module_info] : info_->modules) {
@@ -260,6 +276,7 @@ void Trace::Leave() {
 void Trace::ApplyFrame() {
   builder_.set_scope(frames_.back().scope);
   builder_.set_amp_request(frames_.back().amp_request);
+  builder_.set_recompute(frames_.back().recompute);
 }
 
 bool MayChange(const GraphInfo& graph, const char* function, Loc loc) {

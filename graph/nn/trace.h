@@ -106,6 +106,7 @@ class Trace {
   struct Frame {
     std::string scope;
     int8_t amp_request = 0;
+    std::string recompute;  // the outermost call that asks for it; empty: none
     bool training = true;
     const Module* module = nullptr;  // the innermost
     Loc call_site;
@@ -116,6 +117,11 @@ class Trace {
   // module around it, as registered, whoever calls. A module that is open passes on what holds
   // inside it now, the scopes in its forward() included.
   int8_t AmpRequestOf(const Module& module);
+  // Whether a call of `module` is to be recomputed by its own wish, or that of a module around it
+  // that is not open, such as a list.
+  bool Recomputes(const Module& module) const;
+  // "blocks/3" for the first call of a module in this trace, then "blocks/3#1", ...
+  std::string NameOfCall(const std::string& path);
   // A constant node with a copy of the value; an error of the trace where memory is short.
   ir::Expr CopiedConstant(const Tensor& value);
   // The node of a variable: its value at the start of the step.
@@ -139,6 +145,7 @@ class Trace {
   std::map<const runtime::VariableStorage*, ir::Expr> values_;
   std::vector<std::pair<std::string, const runtime::VariableStorage*>> written_;
   std::map<std::string, int> random_ordinals_;
+  std::map<std::string, int> recomputed_calls_;                 // by path
   std::map<uint64_t, std::vector<ir::Value>> large_constants_;  // by a hash of their bytes
 };
 

@@ -82,6 +82,9 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
     builder.Root("numerics", {},
                  {{"allow_tf32", config_.allow_tf32}, {"deterministic", config_.deterministic}});
   }
+  if (config_.memory_budget != 0) {
+    builder.Root("memory_budget", {}, {{"bytes", config_.memory_budget}});
+  }
   if (training_ && !trace_.has_backward() && !declared_.optimizers().empty()) {
     builder.At(internal::ToSourceLocation(declared_.optimizers()[0].added_at));
     builder.Fail(FailedPrecondition(declared_.optimizers()[0].name,

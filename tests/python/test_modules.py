@@ -317,6 +317,7 @@ CHANGES: list[tuple[str, Callable[[Any], Any]]] = [
     ("freeze", lambda g: g.layer.freeze()),
     ("unfreeze", lambda g: g.layer.unfreeze()),
     ("keep_fp32", lambda g: g.layer.keep_fp32()),
+    ("recompute", lambda g: g.layer.recompute()),
     ("register_module", lambda g: setattr(g.block, "c", nn.Linear(1, 1))),
     ("register_parameter", lambda g: g.block.register_parameter("p", nn.Parameter(ONES))),
 ]
