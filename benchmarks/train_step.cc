@@ -29,6 +29,8 @@ ABSL_FLAG(int, steps, 0,
 ABSL_FLAG(int, blocks, 15, "on CUDA: blocks of steps in each round, after one to warm up");
 ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
 ABSL_FLAG(bool, bare, false, "also time the bare oneDNN step (f32 and bf16), round by round");
+ABSL_FLAG(double, memory_budget, 0,
+          "share of the working memory that the step may take, the rest computed again; 0: all");
 ABSL_FLAG(bool, kernels, false, "print which kernel runs each node, on standard error");
 
 namespace halftone::benchmarks {
@@ -43,6 +45,20 @@ double BlockSeconds(int blocks, int steps, const Fn& fn, const Wait& wait) {
     wait();
   });
   return block / steps;
+}
+
+// Gives `graph` a budget: `share` of what the step takes without one.
+absl::Status SetBudget(TrainingStep& graph, double share, Workload& workload,
+                       const std::string& precision) {
+  if (share == 0) return absl::OkStatus();
+  if (!(share > 0 && share <= 1)) return InvalidArgument(share, "; expected 0..1");
+  TrainingStep whole(workload);
+  HT_RETURN_IF_ERROR(SetPrecision(whole, precision));
+  whole.to(graph.device());
+  HT_RETURN_IF_ERROR(whole.compile(workload.data));
+  graph.config.memory_budget =
+      static_cast<int64_t>(share * static_cast<double>(whole.arena_bytes()));
+  return absl::OkStatus();
 }
 
 int Fail(const std::string& message) {
@@ -79,6 +95,9 @@ int Main() {
       absl::GetFlag(FLAGS_steps) > 0 ? absl::GetFlag(FLAGS_steps) : (*workload)->steps;
 
   graph.to(choice->device);
+  const absl::Status budget =
+      SetBudget(graph, absl::GetFlag(FLAGS_memory_budget), **workload, amp_choice);
+  if (!budget.ok()) return Fail("--memory_budget: " + Message(budget));
   std::vector<Tensor> out = {Tensor::Zeros(DType::kF32, {})};
   absl::Status status;
   const auto step = [&] {
@@ -106,9 +125,10 @@ int Main() {
       "{\"name\": \"%s\", \"framework\": \"halftone\", \"device\": \"%s\", \"amp\": \"%s\", "
       "\"threads\": %d, "
       "\"step_s\": %.7f, \"first_step_s\": %.4f, \"params\": %lld, \"loss\": %.6f, \"peak_mib\": "
-      "%.1f",
+      "%.1f, \"arena_mib\": %.1f",
       name.c_str(), choice->name.c_str(), amp_choice.c_str(), threads, best, first,
-      static_cast<long long>((*workload)->num_parameters()), out[0].item(), example::PeakRssMib());
+      static_cast<long long>((*workload)->num_parameters()), out[0].item(), example::PeakRssMib(),
+      static_cast<double>(graph.arena_bytes()) / (1 << 20));
   if (bare) std::printf(", \"bare_f32_s\": %.7f, \"bare_bf16_s\": %.7f", best_f32, best_bf16);
   std::printf("}\n");
   return 0;

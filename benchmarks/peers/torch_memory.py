@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Peak memory of a training step, Halftone's train_step beside PyTorch eager, for the reference workloads.
 
-usage: torch_memory.py [--build DIR] [--workloads a,b] [--amp off,bf16] [--threads N] [--steps N]
+usage: torch_memory.py [--build DIR] [--workloads a,b] [--amp off,bf16] [--threads N] [--steps N] [--budget SHARE]
 Prints one row per workload and precision: MiB at the peak, ours / PyTorch's, and the same less what the code alone takes.
 
 Both sides are measured alike: the largest resident set (ru_maxrss) of a process that makes two steps. For the last column that of a
@@ -55,6 +55,7 @@ def torch_peak(args, name, amp):
 def our_peak(args, name, amp):
     command = [os.path.join(args.build, 'benchmarks', 'train_step'), f'--workload={name}', f'--amp={amp}', f'--threads={args.threads}',
                f'--steps={args.steps - 1}']
+    if args.budget: command.append(f'--memory_budget={args.budget}')
     return json.loads(output_of(command))['peak_mib']
 
 
@@ -65,6 +66,7 @@ def main():
     parser.add_argument('--amp', default='off,bf16')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--steps', type=int, default=2, help='steps on both sides')
+    parser.add_argument('--budget', type=float, default=0, help='run our side with this share of its working memory; 0: as it comes')
     parser.add_argument('--torch', help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.torch:
