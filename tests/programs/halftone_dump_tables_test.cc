@@ -80,6 +80,26 @@ TEST_F(HalftoneDumpTables, MemoryAsJson) {
                               R"("frees": 2048, "live": 3072 })"));
 }
 
+// %a is not held while %c is computed from %b: two values at a time, without the repetition three.
+TEST_F(HalftoneDumpTables, MemoryWithAndWithoutWhatIsComputedAgain) {
+  const std::string graph =
+      "graph @twice(%x: f32[16,16]) {\n"
+      "  %a = matmul(%x, %x)\n"
+      "  %b = matmul(%a, %a)\n"
+      "  %c = matmul(%b, %b)\n"
+      "  %a.again = matmul(%x, %x) pass(\"rematerialise\",\"a\")\n"
+      "  %d = matmul(%c, %a.again)\n"
+      "  return %d\n"
+      "}\n";
+  EXPECT_THAT(Dump(graph, "--memory").out,
+              HasSubstr("peak: 2.0 KiB at step 2, b\n"
+                        "1 node computes a value again for the backward pass; "
+                        "without: an arena of 3.0 KiB, peak 3.0 KiB\n"));
+  EXPECT_THAT(Squeezed(Dump(graph, "--memory --format=json").out),
+              HasSubstr(R"("recomputed": { "nodes": 1, "arena_bytes_without": 3072, )"
+                        R"("peak_bytes_without": 3072 })"));
+}
+
 // A marker: no plan. %d then has bytes of its own, beside those of %c.
 TEST_F(HalftoneDumpTables, MemoryOfAGraphWithMarkersFollowsFromTheOrder) {
   std::string graph = kChain;
