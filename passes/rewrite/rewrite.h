@@ -16,8 +16,8 @@ bool IsCast(const ir::Node& node);
 // constant.
 bool IsSource(const ir::Node& node);
 
-// Whether it makes a value anew for the backward pass (memory/rematerialise.h). Not to be merged
-// with what it repeats.
+// Whether it makes a value anew for the backward pass, as the pass of that name has it. Not to be
+// merged with what it repeats.
 inline constexpr const char* kRematerialise = "rematerialise";
 bool IsRecomputed(const ir::Node& node);
 
