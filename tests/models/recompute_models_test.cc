@@ -52,7 +52,7 @@ std::vector<SmallModel> SmallModels() {
   return {
       {"resnet",
        [] { return std::unique_ptr<Module>(std::make_unique<models::ResNet>(18, 10, 1)); },
-       {RandomTensor(DType::kF32, {8, 1, 32, 32}, 1), Ids({8}, 10)},
+       {RandomTensor(DType::kF32, {16, 1, 64, 64}, 1), Ids({16}, 10)},
        [](const Value& out, const Value& target) { return cross_entropy(out, target); },
        0.9},
       {"bert", &SmallTransformer<false>, {Ids({8, 64}, 40), Ids({512}, 40)}, &TokenLoss},
