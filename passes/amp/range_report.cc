@@ -20,8 +20,6 @@ bool IsLost(const Range& range) {
 
 }  // namespace
 
-double Range::OutsideShare() const { return Share(overflows + underflows, elements); }
-
 void RangeReport::Add(const ir::Value& value, const Tensor& tensor) {
   if (!IsFloat(tensor.dtype())) return;
   const std::string name = value.ToString();

@@ -20,8 +20,6 @@ struct Range {
   int64_t non_finite = 0;
   int64_t overflows = 0;   // finite, and infinite in f16: 65520 and more
   int64_t underflows = 0;  // not 0, and 0 in f16: 2^-25 and less
-
-  double OutsideShare() const;  // of elements that over- or underflow; 0 of none
 };
 
 struct RangeRow {

@@ -52,7 +52,6 @@ TEST_F(AmpRangeReport, CountsOverAllSteps) {
   EXPECT_EQ(r.non_finite, 2);
   EXPECT_EQ(r.overflows, 1);
   EXPECT_EQ(r.underflows, 1);
-  EXPECT_EQ(r.OutsideShare(), 0.25);
 }
 
 // On both sides of both limits, beside what a cast makes of it.

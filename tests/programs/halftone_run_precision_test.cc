@@ -65,6 +65,17 @@ TEST(FindCulprits, AnErrorEndsIt) {
   EXPECT_EQ(found.status().code(), absl::StatusCode::kOutOfRange);
 }
 
+// What keeps failing is an error, not a set that claims to work.
+TEST(FindCulprits, NothingHelps) {
+  for (const std::vector<std::string>& candidates :
+       {std::vector<std::string>{}, {"a"}, {"a", "b", "c"}}) {
+    const auto found =
+        tools::FindCulprits(candidates, [](const auto&) -> absl::StatusOr<bool> { return false; });
+    EXPECT_EQ(found.status().message(), Concat("it still fails with ", candidates.size(), " of ",
+                                               candidates.size(), " left out"));
+  }
+}
+
 TEST(InPrecision, KeepsThePolicyOfTheGraph) {
   const auto graph = ir::Parse(
       "graph @g(%x: f32[2,2]) {\n"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 
@@ -21,12 +20,6 @@ absl::StatusOr<std::vector<Tensor>> Evaluate(const ir::Node& node, const Values&
   return kernels::ReferenceEvaluator(run_count).Evaluate(node, operands);
 }
 
-std::string Number(double error) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g", error);
-  return text;
-}
-
 const ValueError* First(const Comparison& comparison, double tolerance, double ValueError::*error) {
   const auto over = [&](const ValueError& v) { return !(v.*error <= tolerance); };
   const auto found = std::find_if(comparison.values.begin(), comparison.values.end(), over);
@@ -36,7 +29,7 @@ const ValueError* First(const Comparison& comparison, double tolerance, double V
 // "%h (matmul, cpu:onednn:matmul), error 0.5, own error 0".
 std::string Describe(const ValueError& v) {
   return Concat(v.value, " (", v.op, v.kernel.empty() ? "" : ", ", v.kernel, "), error ",
-                Number(v.error), ", own error ", Number(v.own_error));
+                FormatNumber(v.error), ", own error ", FormatNumber(v.own_error));
 }
 
 }  // namespace
@@ -98,8 +91,8 @@ std::string ToTable(const Comparison& comparison, double tolerance, size_t limit
   std::vector<std::vector<std::string>> rows = {
       {"value", "op", "type", ">error", ">own error", "kernel"}};
   for (const ValueError& row : order) {
-    rows.push_back(
-        {row.value, row.op, row.type, Number(row.error), Number(row.own_error), row.kernel});
+    rows.push_back({row.value, row.op, row.type, FormatNumber(row.error),
+                    FormatNumber(row.own_error), row.kernel});
   }
   std::string text = FormatTable(std::move(rows));
   if (left_out > 0) text += Concat("and ", left_out, " more\n");

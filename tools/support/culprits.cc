@@ -12,7 +12,11 @@ absl::StatusOr<std::vector<std::string>> FindCulprits(const std::vector<std::str
   size_t limit = candidates.size();  // leaving out these, and what was found, works
   while (true) {
     HT_ASSIGN_OR_RETURN(const bool enough, works(found));
-    if (enough || limit == 0) break;
+    if (enough) break;
+    if (limit == 0) {
+      return FailedPrecondition("it still fails with ", found.size(), " of ", candidates.size(),
+                                " left out");
+    }
     size_t fails = 0, suffices = limit;
     while (suffices - fails > 1) {
       const size_t middle = fails + (suffices - fails) / 2;

@@ -1,7 +1,6 @@
 #include "halftone/tools/support/precision.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/runtime/compile.h"
@@ -16,15 +15,34 @@
 namespace halftone::tools {
 namespace {
 
-// Runs all steps of `source` but the last.
-absl::Status RunUp(const StepSource& source, const ir::Graph& lowered,
-                   runtime::VariableStore& store, uint64_t& run_count) {
-  if (source.steps < 2) return absl::OkStatus();
-  HT_ASSIGN_OR_RETURN(Step step, Step::Create(lowered.Clone(), source.device, source.seed, store));
-  for (int i = 1; i < source.steps; ++i) {
-    HT_RETURN_IF_ERROR(step.Run(source.feeds, run_count++).status());
-  }
+// A step ready to run, from the state that `source` gives.
+struct Prepared {
+  std::unique_ptr<ir::Graph> lowered;
+  runtime::VariableStore store;
+  uint64_t run_count = 0;
+};
+
+absl::Status Prepare(const StepSource& source, DType dtype,
+                     const std::vector<std::string>& f32_paths,
+                     const std::vector<std::string>& fetch, Prepared& prepared) {
+  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, dtype, f32_paths));
+  HT_ASSIGN_OR_RETURN(FetchedGraph fetched, LowerForFetches(*graph, fetch, source.device, ""));
+  prepared.lowered = std::move(fetched.lowered);
+  HT_ASSIGN_OR_RETURN(prepared.run_count, source.load(*prepared.lowered, prepared.store));
   return absl::OkStatus();
+}
+
+// Runs `count` steps; the outputs of the last.
+absl::StatusOr<std::vector<Tensor>> RunSteps(const StepSource& source, int count,
+                                             Prepared& prepared) {
+  std::vector<Tensor> outputs;
+  if (count == 0) return outputs;
+  HT_ASSIGN_OR_RETURN(Step step, Step::Create(prepared.lowered->Clone(), source.device, source.seed,
+                                              prepared.store));
+  for (int i = 0; i < count; ++i) {
+    HT_ASSIGN_OR_RETURN(outputs, step.Run(source.feeds, prepared.run_count++));
+  }
+  return outputs;
 }
 
 // A value of the last step.
@@ -48,32 +66,21 @@ std::vector<SeenValue> SeenValues(const ir::Graph& graph, const Values& values) 
 }
 
 absl::StatusOr<std::vector<SeenValue>> RunIn(const StepSource& source, DType dtype) {
-  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, dtype));
-  HT_ASSIGN_OR_RETURN(const FetchedGraph fetched, LowerForFetches(*graph, {}, source.device, ""));
-  runtime::VariableStore store;
-  HT_ASSIGN_OR_RETURN(uint64_t run_count, source.load(*fetched.lowered, store));
-  HT_RETURN_IF_ERROR(RunUp(source, *fetched.lowered, store, run_count));
-  HT_ASSIGN_OR_RETURN(KeptStep step,
-                      KeptStep::Create(*fetched.lowered, source.device, source.seed, store));
-  HT_ASSIGN_OR_RETURN(const Values values, step.Run(source.feeds, run_count));
+  Prepared prepared;
+  HT_RETURN_IF_ERROR(Prepare(source, dtype, {}, {}, prepared));
+  HT_RETURN_IF_ERROR(RunSteps(source, source.steps - 1, prepared).status());
+  HT_ASSIGN_OR_RETURN(KeptStep step, KeptStep::Create(*prepared.lowered, source.device, source.seed,
+                                                      prepared.store));
+  HT_ASSIGN_OR_RETURN(const Values values, step.Run(source.feeds, prepared.run_count));
   return SeenValues(step.graph(), values);
 }
 
 // The outputs of the last step.
 absl::StatusOr<std::vector<Tensor>> OutputsIn(const StepSource& source, DType dtype,
                                               const std::vector<std::string>& f32_paths) {
-  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, dtype, f32_paths));
-  HT_ASSIGN_OR_RETURN(FetchedGraph fetched,
-                      LowerForFetches(*graph, source.fetch, source.device, ""));
-  runtime::VariableStore store;
-  HT_ASSIGN_OR_RETURN(uint64_t run_count, source.load(*fetched.lowered, store));
-  HT_ASSIGN_OR_RETURN(Step step,
-                      Step::Create(std::move(fetched.lowered), source.device, source.seed, store));
-  std::vector<Tensor> outputs;
-  for (int i = 0; i < source.steps; ++i) {
-    HT_ASSIGN_OR_RETURN(outputs, step.Run(source.feeds, run_count++));
-  }
-  return outputs;
+  Prepared prepared;
+  HT_RETURN_IF_ERROR(Prepare(source, dtype, f32_paths, source.fetch, prepared));
+  return RunSteps(source, source.steps, prepared);
 }
 
 bool AllWithin(const std::vector<Tensor>& got, const std::vector<Tensor>& want, double tolerance) {
@@ -82,12 +89,6 @@ bool AllWithin(const std::vector<Tensor>& got, const std::vector<Tensor>& want, 
     if (!(RelativeError(got[i], want[i]) <= tolerance)) return false;
   }
   return true;
-}
-
-std::string Short(double number) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g", number);
-  return text;
 }
 
 // The policy that `traced` asks for, in `low` and with more denied, which then stand in no other list.
@@ -172,7 +173,7 @@ std::string ToTable(const std::vector<PrecisionDifference>& differences, double 
   std::vector<std::vector<std::string>> rows = {{"value", "op", "type", "other type", ">error"}};
   for (const PrecisionDifference& d : order) {
     if (rows.size() > limit) break;
-    rows.push_back({d.value, d.op, d.left_type, d.right_type, Short(d.error)});
+    rows.push_back({d.value, d.op, d.left_type, d.right_type, FormatNumber(d.error)});
   }
   const size_t shown = rows.size() - 1;
   std::string text = FormatTable(std::move(rows));
@@ -182,19 +183,17 @@ std::string ToTable(const std::vector<PrecisionDifference>& differences, double 
     return text + Concat("all ", differences.size(), " values are within ", tolerance, "\n");
   }
   return text + Concat("first value over ", tolerance, " in the order of the step: ", first->value,
-                       " (", first->op, "), error ", Short(first->error), "\n");
+                       " (", first->op, "), error ", FormatNumber(first->error), "\n");
 }
 
 absl::StatusOr<amp::RangeReport> MeasureRanges(const StepSource& source) {
-  HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, DType::kF32));
-  HT_ASSIGN_OR_RETURN(const FetchedGraph fetched, LowerForFetches(*graph, {}, source.device, ""));
-  runtime::VariableStore store;
-  HT_ASSIGN_OR_RETURN(uint64_t run_count, source.load(*fetched.lowered, store));
-  HT_ASSIGN_OR_RETURN(KeptStep step,
-                      KeptStep::Create(*fetched.lowered, source.device, source.seed, store));
+  Prepared prepared;
+  HT_RETURN_IF_ERROR(Prepare(source, DType::kF32, {}, {}, prepared));
+  HT_ASSIGN_OR_RETURN(KeptStep step, KeptStep::Create(*prepared.lowered, source.device, source.seed,
+                                                      prepared.store));
   amp::RangeReport report;
   for (int i = 0; i < source.steps; ++i) {
-    HT_ASSIGN_OR_RETURN(const Values values, step.Run(source.feeds, run_count++));
+    HT_ASSIGN_OR_RETURN(const Values values, step.Run(source.feeds, prepared.run_count++));
     for (const auto& node : step.graph().nodes()) {
       if (passes::IsSource(*node)) continue;
       for (int k = 0; k < node->num_outputs(); ++k) {
@@ -215,8 +214,8 @@ std::string ToTable(const amp::RangeReport& report, const ir::Graph& traced, siz
     const auto share = [&](int64_t part) {
       return FormatShare(static_cast<double>(part), static_cast<double>(r.elements));
     };
-    rows.push_back({row.value, row.op, Short(r.largest),
-                    r.zeros + r.non_finite == r.elements ? "-" : Short(r.smallest),
+    rows.push_back({row.value, row.op, FormatNumber(r.largest),
+                    r.zeros + r.non_finite == r.elements ? "-" : FormatNumber(r.smallest),
                     share(r.overflows), share(r.underflows), share(r.non_finite)});
   }
   const size_t shown = rows.size() - 1;
@@ -239,7 +238,11 @@ absl::StatusOr<Culprits> FindCulpritNodes(const StepSource& source, DType low, d
     HT_ASSIGN_OR_RETURN(const std::vector<Tensor> got, OutputsIn(source, low, f32_paths));
     return AllWithin(got, want, tolerance);
   };
-  HT_ASSIGN_OR_RETURN(culprits.paths, FindCulprits(candidates, works));
+  auto found = FindCulprits(candidates, works);
+  if (!found.ok())
+    return Annotate(found.status(), Concat("outputs stay farther than ", tolerance,
+                                           " from those in f32: nodes in ", Name(low), ": "));
+  culprits.paths = *std::move(found);
   culprits.policy = PolicyIn(source.traced, low, culprits.paths);
   return culprits;
 }

@@ -39,6 +39,8 @@ std::string FormatTable(std::vector<std::vector<std::string>> rows) {
   return table;
 }
 
+std::string FormatNumber(double number) { return Format("%.3g", number, ""); }
+
 std::string FormatBytes(double bytes) {
   if (bytes < 1024) return Format("%.0f", bytes, " B");
   for (const char* unit : {" KiB", " MiB", " GiB"}) {
