@@ -40,10 +40,10 @@ function(halftone_layer name)
   halftone_batch(halftone_${name} ${alone} ${arg_EXTRA} ${arg_ALONE})
 endfunction()
 
-# Layers whose code takes longer to compile than their tests to run: not optimised.
+# Targets whose code takes longer to compile than their tests to run: not optimised.
 function(halftone_quick_to_compile)
-  foreach(name IN LISTS ARGN)
-    target_compile_options(halftone_${name} PRIVATE -O0)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE -O0)
   endforeach()
 endfunction()
 
