@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "halftone/graph/ops/support/nn.h"
+#include "halftone/graph/ops/support/softmax_stats.h"
 
 namespace halftone::ops {
 namespace {
@@ -182,24 +182,6 @@ Expr WhereAttended(Expr max, Expr x, double otherwise) {
   return Where(NotEqual(max, Number(max, kMinusInf)), x, Number(x, otherwise));
 }
 
-// max and log_sum, a number a row each, as one; and `which` of the two again, of the shape of rows.
-Expr JoinedStats(Expr max, Expr log_sum, const Shape& stats) {
-  Ints one(stats.dims().begin(), stats.dims().end());
-  one[0] = 1;
-  return max.builder()->Op("concat", {ReshapeTo(max, Shape(one)), ReshapeTo(log_sum, Shape(one))},
-                           {{"axis", int64_t{0}}});
-}
-Expr Statistic(Expr stats, int64_t which, const Shape& rows) {
-  const auto extents = stats.shape().dims();
-  Ints starts(extents.size(), 0), limits(extents.begin(), extents.end());
-  starts[0] = which;
-  limits[0] = which + 1;
-  const Expr part = stats.builder()->Op(
-      "slice", {stats},
-      {{"starts", starts}, {"limits", limits}, {"strides", Ints(extents.size(), 1)}});
-  return ReshapeTo(part, rows);
-}
-
 std::vector<Expr> DecomposeAttention(ir::Builder& b, const std::vector<Expr>& in,
                                      const ir::Attributes& attrs) {
   const Operands operands = WidenedOperands(in[0], in[1], in[2]);
@@ -222,6 +204,7 @@ std::vector<Expr> DecomposeAttention(ir::Builder& b, const std::vector<Expr>& in
 
 // The weights made again from the scores, and the gradient of the scores.
 struct ScoreGradient {
+  Expr scores, weights;
   Expr dropped;  // what multiplied value
   Expr dscores;
 };
@@ -237,7 +220,7 @@ ScoreGradient GradientOfScores(ir::Builder& b, const Operands& operands,
   const Expr dy = Widened(in[kDy]);
   const Expr dweights = Dropped(Multiply(dy, operands.v, false, true), attrs);
   const Expr delta = Sum(dy * Widened(in[kY]), {rank - 1}, true);
-  return {Dropped(weights, attrs), weights * (dweights - delta)};
+  return {scores, weights, Dropped(weights, attrs), weights * (dweights - delta)};
 }
 
 std::vector<Expr> DecomposeAttentionGrad(ir::Builder& b, const std::vector<Expr>& in,
@@ -252,23 +235,40 @@ std::vector<Expr> DecomposeAttentionGrad(ir::Builder& b, const std::vector<Expr>
           CastTo(Gathered(dv, in[kValue].shape()), in[kValue].dtype())};
 }
 
-// The stats carry no gradient. That of an additive mask is as large as the scores unless the mask
-// repeats, so it is made of simple ops, and only where it is wanted.
+// The gradient of an additive mask is as large as the scores unless the mask repeats, so it is made of
+// simple ops, and only where it is wanted; so is what arrives at the stats, in second derivatives.
 void AttentionGradient(ir::GradContext& ctx) {
   std::vector<Expr> in = {ctx.in(0),  ctx.in(1),  ctx.in(2),
                           ctx.out(0), ctx.out(1), CastTo(ctx.dy(0), ctx.in(0).dtype())};
   const bool masked = ctx.node.num_inputs() > 3;
   if (masked) in.push_back(ctx.in(3));
+  std::vector<Expr> d(4);
   if (ctx.need(0) || ctx.need(1) || ctx.need(2)) {
-    const std::vector<Expr> d = ctx.b.Make("scaled_dot_product_attention_grad", in, ctx.attrs());
-    for (int i = 0; i < 3; ++i) {
-      if (ctx.need(i)) ctx.set_dx(i, d[i]);
-    }
+    const std::vector<Expr> made = ctx.b.Make("scaled_dot_product_attention_grad", in, ctx.attrs());
+    std::copy(made.begin(), made.end(), d.begin());
   }
-  if (!masked || !ctx.need(3) || ctx.in(3).dtype() == DType::kBool) return;
-  const Operands operands = WidenedOperands(in[kQuery], in[kKey], in[kValue]);
-  const Expr dscores = GradientOfScores(ctx.b, operands, in, ctx.attrs()).dscores;
-  ctx.set_dx(3, SumTo(dscores, ctx.in(3).shape()));
+  const bool of_mask = masked && ctx.need(3) && ctx.in(3).dtype() != DType::kBool;
+  if (of_mask || ctx.has_dy(1)) {
+    const Operands operands = WidenedOperands(in[kQuery], in[kKey], in[kValue]);
+    const ScoreGradient g = GradientOfScores(ctx.b, operands, in, ctx.attrs());
+    Expr dscores = g.dscores;
+    if (ctx.has_dy(1) && operands.scores[operands.scores.rank() - 1] > 0) {
+      const Expr of_stats =
+          StatsGradient(g.scores, g.weights, ctx.dy(1), operands.scores.rank() - 1);
+      const double scale = ctx.attrs().GetFloat("scale");
+      const Expr dq = Multiply(of_stats, operands.k, false, false) * scale;
+      const Expr dk = Multiply(of_stats, operands.q, true, false) * scale;
+      if (d[0].valid()) {
+        d[0] = d[0] + CastTo(dq, d[0].dtype());
+        d[1] = d[1] + CastTo(Gathered(dk, in[kKey].shape()), d[1].dtype());
+      }
+      dscores = dscores + of_stats;
+    }
+    if (of_mask) d[3] = SumTo(dscores, ctx.in(3).shape());
+  }
+  for (int i = 0; i < ctx.node.num_inputs(); ++i) {
+    if (ctx.need(i)) ctx.set_dx(i, d[i]);
+  }
 }
 
 // For each score, `query_products` multiply-adds a column of query, `value_products` one of value.
@@ -322,7 +322,7 @@ void Register_attention(ir::OpRegistry& registry) {
       "diagonal if is_causal, count as -inf; a mask of numbers is added to s. A row without a key "
       "to see gets zeros. Dropout is that of the op `dropout` on the weights [..., H, L, S]: "
       "the same mask for the same seed, run count and position. Shapes: y [..., H, L, V]; stats "
-      "[2, ..., H, L] in f32 (f64 for f64), without a gradient: m = max(s) of each row, then "
+      "[2, ..., H, L] in f32 (f64 for f64): m = max(s) of each row, then "
       "log_sum = log(sum(exp(s - m))); both -inf in a row without a key to see. "
       "Scores and sums are f32 inside (f64 for f64).";
   r.inputs.push_back(MaskInput());
@@ -346,6 +346,8 @@ void Register_attention(ir::OpRegistry& registry) {
                     "sub",
                     "where",
                     "not_equal",
+                    "argmax",
+                    "equal",
                     "exp",
                     "slice",
                     "dropout",

@@ -111,10 +111,25 @@ std::vector<Expr> DecomposeBatchNormGrad(ir::Builder&, const std::vector<Expr>& 
   return {CastTo(dx, in[0].dtype()), dgamma, dbeta};
 }
 
-// Statistics carry no gradient: only dy(0) counts.
+// What arrives at the statistics of the batch is of second derivatives: batch_norm_grad reads them.
+Expr GradientOfStatistics(ir::GradContext& ctx) {
+  const Expr x = Widened(ctx.in(0));
+  const Shape& shape = ctx.in(0).shape();
+  const int rank = shape.rank();
+  const double n = static_cast<double>(shape.num_elements()) / static_cast<double>(shape.dim(1));
+  const Expr invstd = ctx.out(2);
+  const Expr centred = x - PerChannel(ctx.out(1), rank);
+  return PerChannel(ctx.dy(1) / n, rank) -
+         centred * PerChannel(ctx.dy(2) * invstd * invstd * invstd / n, rank);
+}
+
+// The running statistics carry no gradient.
 void BatchNormGradient(ir::GradContext& ctx) {
-  const std::vector<Expr> d =
+  std::vector<Expr> d =
       ctx.b.Make("batch_norm_grad", {ctx.in(0), ctx.dy(0), ctx.in(1), ctx.out(1), ctx.out(2)});
+  if (ctx.need(0) && (ctx.has_dy(1) || ctx.has_dy(2))) {
+    d[0] = d[0] + CastTo(GradientOfStatistics(ctx), ctx.in(0).dtype());
+  }
   for (int i = 0; i < 3; ++i) {
     if (ctx.need(i)) ctx.set_dx(i, d[i]);
   }
@@ -163,7 +178,7 @@ void Register_batch_norm(ir::OpRegistry& registry) {
       "new_mean = (1 - m) running_mean + m mean, "
       "new_var = (1 - m) running_var + m var n / (n - 1). "
       "Shapes: x and y [N,C], [N,C,L] or [N,C,H,W]; the rest [C], f32 (f64 for f64 x). "
-      "The statistics carry no gradient.";
+      "The running statistics carry no gradient.";
   train.inputs = {{"x", ir::kFloats, "[N,C,...]"},
                   {"gamma", wide, "[C]"},
                   {"beta", wide, "[C]"},
@@ -183,7 +198,7 @@ void Register_batch_norm(ir::OpRegistry& registry) {
   train.in_place = {{3, 3}, {4, 4}};
   train.cost = FlopsPerInput(7);
   train.gradient = BatchNormGradient;
-  train.gradient_ops = {"batch_norm_grad"};
+  train.gradient_ops = {"batch_norm_grad", "reshape", "sub", "mul", "div", "add", "cast"};
   train.decompose = DecomposeBatchNorm;
   AddOp(registry, std::move(train));
 

@@ -1,5 +1,5 @@
 // cross_entropy and cross_entropy_grad.
-#include "halftone/graph/ops/support/nn.h"
+#include "halftone/graph/ops/support/softmax_stats.h"
 
 namespace halftone::ops {
 namespace {
@@ -55,6 +55,66 @@ Types InferCrossEntropyGrad(const InferContext& ctx) {
   return OneType(ctx.inputs[0].dtype, ctx.inputs[0].shape);
 }
 
+int ClassAxis(ir::GradContext& ctx) {
+  return CheckedAxis(ctx.attrs().GetInt("axis"), ctx.in(0).shape().rank());
+}
+
+Expr Probabilities(ir::GradContext& ctx) {
+  return ctx.b.Op("softmax", {Widened(ctx.in(0))}, {{"axis", int64_t{ClassAxis(ctx)}}});
+}
+
+void CrossEntropyGradient(ir::GradContext& ctx) {
+  if (!ctx.need(0)) return;
+  Expr dlogits =
+      ctx.b.Op("cross_entropy_grad", {ctx.in(0), ctx.in(1), ctx.out(1), ctx.dy(0)}, ctx.attrs());
+  if (ctx.has_dy(1)) {  // of second derivatives
+    const Expr of_stats =
+        StatsGradient(Widened(ctx.in(0)), Probabilities(ctx), ctx.dy(1), ClassAxis(ctx));
+    dlogits = dlogits + CastTo(of_stats, dlogits.dtype());
+  }
+  ctx.set_dx(0, dlogits);
+}
+
+// What each target's part of the loss weighs in it, as its gradient takes it: dloss, over the number of
+// targets that count under "mean"; 0 where ignored. In the shape of logits with one class.
+Expr WeightOfTargets(ir::GradContext& ctx) {
+  const Expr target = CastTo(ctx.in(1), DType::kI64);
+  const Expr ignored = ctx.b.Constant(
+      Tensor::Of(DType::kI64, {}, {static_cast<double>(ctx.attrs().GetInt("ignore_index"))}));
+  const Expr counts = NotEqual(target, ignored);
+  Expr dloss = ctx.in(3);
+  if (ctx.attrs().GetString("reduction") == "mean") {
+    dloss = dloss / Sum(CastTo(counts, dloss.dtype()), AllAxes(target.shape().rank()));
+  }
+  const Expr weight = Where(counts, dloss, Number(dloss, 0));
+  return ReshapeTo(weight, ReducedShape(ctx.in(0).shape(), {ClassAxis(ctx)}, true));
+}
+
+// With p the probabilities that logits and stats give, w the weight of a target and v what arrives:
+// dlogits = p v w, and each of the two stats gets -sum(p v w) along the class axis. The first
+// derivative is linear in dloss.
+void CrossEntropyGradGradient(ir::GradContext& ctx) {
+  const int axis = ClassAxis(ctx);
+  const Expr v = Widened(ctx.dy(0));
+  if (ctx.need(0) || ctx.need(2)) {
+    const Shape lines = ReducedShape(ctx.in(0).shape(), {axis}, true);
+    const Expr max = Statistic(ctx.in(2), 0, lines), log_sum = Statistic(ctx.in(2), 1, lines);
+    const Expr p = Exp(Widened(ctx.in(0)) - max - log_sum);
+    const Expr dlogits = p * v * WeightOfTargets(ctx);
+    if (ctx.need(0)) ctx.set_dx(0, CastTo(dlogits, ctx.in(0).dtype()));
+    const Expr dstat = -Sum(dlogits, {axis}, true);
+    if (ctx.need(2)) ctx.set_dx(2, JoinedStats(dstat, dstat, ctx.in(2).shape()));
+  }
+  if (!ctx.need(3)) return;
+  const Expr dloss = ctx.in(3);
+  const Expr slope = ctx.b.Op(
+      "cross_entropy_grad",
+      {Widened(ctx.in(0)), ctx.in(1), ctx.in(2), BroadcastTo(Number(dloss, 1), dloss.shape())},
+      ctx.attrs());
+  const bool each = ctx.attrs().GetString("reduction") == "none";
+  ctx.set_dx(3, Sum(v * slope, each ? Ints{axis} : AllAxes(slope.shape().rank())));
+}
+
 ir::OpRecord CrossEntropyRecord(const char* name) {
   ir::OpRecord r;
   r.name = name;
@@ -89,18 +149,22 @@ void Register_cross_entropy(ir::OpRegistry& registry) {
       "\"mean\" divides the sum by the number of targets that count (none: NaN, as PyTorch). "
       "stats are m, then log_sum. "
       "Shapes: logits [N,C,...], target [N,...], stats [2,N,...], loss [N,...] under \"none\", "
-      "else []. The loss is f32 (f64 for f64 logits). A target outside [0,C) is a fault. "
-      "stats carry no gradient.";
+      "else []. The loss is f32 (f64 for f64 logits). A target outside [0,C) is a fault.";
   r.outputs = {{"loss", "[] or the shape of target"},
                {"stats", "[2, shape of target], for the gradient"}};
   r.infer = InferCrossEntropy;
   r.amp.keep_f32_outputs = {0, 1};
-  r.gradient = [](ir::GradContext& ctx) {
-    if (!ctx.need(0)) return;
-    ctx.set_dx(0, ctx.b.Op("cross_entropy_grad", {ctx.in(0), ctx.in(1), ctx.out(1), ctx.dy(0)},
-                           ctx.attrs()));
-  };
-  r.gradient_ops = {"cross_entropy_grad"};
+  r.gradient = CrossEntropyGradient;
+  r.gradient_ops = {"cross_entropy_grad",
+                    "softmax",
+                    "argmax",
+                    "equal",
+                    "slice",
+                    "reshape",
+                    "sub",
+                    "mul",
+                    "add",
+                    "cast"};
   AddOp(registry, std::move(r));
 
   const ir::DTypeSet wide{DType::kF64, DType::kF32};
@@ -115,6 +179,21 @@ void Register_cross_entropy(ir::OpRegistry& registry) {
   grad.infer = InferCrossEntropyGrad;
   grad.amp.keep_f32_inputs = {2, 3};
   grad.in_place = {{0, 0}};
+  grad.gradient = CrossEntropyGradGradient;
+  grad.gradient_ops = {"cross_entropy_grad",
+                       "slice",
+                       "reshape",
+                       "concat",
+                       "sub",
+                       "exp",
+                       "mul",
+                       "neg",
+                       "div",
+                       "sum",
+                       "cast",
+                       "not_equal",
+                       "where",
+                       "broadcast_to"};
   AddOp(registry, std::move(grad));
 }
 

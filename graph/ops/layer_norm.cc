@@ -93,11 +93,23 @@ std::vector<Expr> DecomposeLayerNormGrad(ir::Builder&, const std::vector<Expr>& 
   return {CastTo(dx, in[0].dtype()), Sum(dy * xhat, leading), Sum(dy, leading)};
 }
 
-// The statistics carry no gradient: only dy(0) counts.
+// What arrives at the statistics is of second derivatives: layer_norm_grad reads them.
+Expr GradientOfStatistics(ir::GradContext& ctx) {
+  const Expr x = Widened(ctx.in(0));
+  const int rank = ctx.in(0).shape().rank();
+  const double n = static_cast<double>(ctx.in(1).shape().num_elements());
+  const Expr rstd = PerRow(ctx.out(2), rank);
+  const Expr centred = x - PerRow(ctx.out(1), rank);
+  return (PerRow(ctx.dy(1), rank) - PerRow(ctx.dy(2), rank) * rstd * rstd * rstd * centred) / n;
+}
+
 void LayerNormGradient(ir::GradContext& ctx) {
-  const std::vector<Expr> d =
+  std::vector<Expr> d =
       ctx.b.Make("layer_norm_grad", {ctx.in(0), ctx.dy(0), ctx.in(1), ctx.out(1), ctx.out(2)},
                  {{"axes_count", ctx.attrs().GetInt("axes_count")}});
+  if (ctx.need(0) && (ctx.has_dy(1) || ctx.has_dy(2))) {
+    d[0] = d[0] + CastTo(GradientOfStatistics(ctx), ctx.in(0).dtype());
+  }
   for (int i = 0; i < 3; ++i) {
     if (ctx.need(i)) ctx.set_dx(i, d[i]);
   }
@@ -129,7 +141,7 @@ void Register_layer_norm(ir::OpRegistry& registry) {
       "Over the last axes_count axes: y = gamma (x - mean) rstd + beta "
       "with rstd = 1 / sqrt(var + eps) and the biased variance. "
       "Shapes: x and y [rows..., normalised...], gamma and beta [normalised...], "
-      "mean and rstd [rows...], f32 (f64 for f64 x). The statistics carry no gradient.";
+      "mean and rstd [rows...], f32 (f64 for f64 x).";
   r.inputs = {{"x", ir::kFloats, "[rows..., normalised...]"},
               {"gamma", wide, "[normalised...]"},
               {"beta", wide, "[normalised...]"}};
@@ -141,7 +153,7 @@ void Register_layer_norm(ir::OpRegistry& registry) {
   r.in_place = {{0, 0}};
   r.cost = FlopsPerInput(7);
   r.gradient = LayerNormGradient;
-  r.gradient_ops = {"layer_norm_grad"};
+  r.gradient_ops = {"layer_norm_grad", "reshape", "sub", "mul", "div", "add", "cast"};
   r.decompose = DecomposeLayerNorm;
   AddOp(registry, std::move(r));
 

@@ -32,6 +32,37 @@ Types InferMaxPoolGrad(const InferContext& ctx) {
   return std::vector<ir::ValueType>{{ctx.inputs[0].dtype, g.x_shape()}};
 }
 
+// Where in a plane of x the maximum of each window lies: its offset as a flat position, i64 [N,C,OH,OW].
+// The top left corner of a window may lie in the padding, its maximum does not.
+Expr FlatPositions(ir::Builder& b, const PoolGeometry& g, Expr index) {
+  Tensor corners = Tensor::Empty(DType::kI64, {g.h.output, g.w.output});
+  for (int64_t i = 0; i < g.h.output; ++i) {
+    for (int64_t j = 0; j < g.w.output; ++j) {
+      corners.set(i * g.w.output + j,
+                  static_cast<double>(g.h.Position(i, 0) * g.w.input + g.w.Position(j, 0)));
+    }
+  }
+  Tensor steps = Tensor::Empty(DType::kI64, {g.h.kernel * g.w.kernel});
+  for (int64_t k = 0; k < g.h.kernel; ++k) {
+    for (int64_t l = 0; l < g.w.kernel; ++l) {
+      steps.set(k * g.w.kernel + l,
+                static_cast<double>(k * g.h.dilation * g.w.input + l * g.w.dilation));
+    }
+  }
+  return b.Op("gather", {b.Constant(steps), CastTo(index, DType::kI64)}) + b.Constant(corners);
+}
+
+// The adjoint of adding at positions is reading there.
+void MaxPoolGradGradient(ir::GradContext& ctx) {
+  if (!ctx.need(0)) return;
+  const PoolGeometry g = PoolGeometryOf(ctx.node);
+  const Expr planes = ReshapeTo(ctx.dy(0), Shape{g.n, g.c, g.h.input * g.w.input});
+  const Expr positions =
+      ReshapeTo(FlatPositions(ctx.b, g, ctx.in(1)), Shape{g.n, g.c, g.h.output * g.w.output});
+  const Expr picked = ctx.b.Op("take_along_dim", {planes, positions}, {{"axis", int64_t{2}}});
+  ctx.set_dx(0, ReshapeTo(picked, g.y_shape()));
+}
+
 Types InferAvgPoolGrad(const InferContext& ctx) {
   HT_ASSIGN_OR_RETURN(const PoolGeometry g, InferPoolGrad(ctx));
   return std::vector<ir::ValueType>{{ctx.inputs[0].dtype, g.x_shape()}};
@@ -54,6 +85,8 @@ void Register_pool2d_grad(ir::OpRegistry& registry) {
   max.amp.f16 = max.amp.bf16 = ir::AmpClass::kClear;
   max.amp.reason = "moves values; overlapping windows sum in f32 inside";
   max.layout = {ir::LayoutClass::kChannelsLast, {0, 1}, {0}};
+  max.gradient = MaxPoolGradGradient;
+  max.gradient_ops = {"gather", "cast", "add", "reshape", "take_along_dim"};
   AddOp(registry, std::move(max));
 
   ir::OpRecord avg = PoolGradRecord("avg_pool2d_grad");

@@ -76,9 +76,8 @@ void AddMaxPool(const Pool& t, std::vector<OpCase>& cases) {
   OpInput index = Whole(DType::kU8, g.y_shape(), 0, 0);
   index.gen.kind = InputGen::Kind::kFixed;
   index.gen.values = OffsetsInside(g);
-  cases.push_back(
-      NoGradient(Laid(Case("max_pool2d_grad", t.name, {Reals(g.y_shape()), index},
-                           With(attrs, "shape", Ints(t.x.dims().begin(), t.x.dims().end()))))));
+  cases.push_back(Laid(Case("max_pool2d_grad", t.name, {Reals(g.y_shape()), index},
+                            With(attrs, "shape", Ints(t.x.dims().begin(), t.x.dims().end())))));
 }
 
 void AddAvgPool(const Pool& t, std::vector<OpCase>& cases) {
@@ -103,10 +102,9 @@ void AddCases_pooling(std::vector<OpCase>& cases) {
   // More offsets than u8 holds.
   const ir::Attributes wide = {{"kernel", Ints{17, 16}}, {"stride", Ints{1, 1}}};
   cases.push_back(Laid(Case("max_pool2d", "i32_index", {Distinct({1, 2, 18, 17})}, wide)));
-  cases.push_back(
-      NoGradient(Laid(Case("max_pool2d_grad", "i32_index",
-                           {Reals({1, 2, 2, 2}), Whole(DType::kI32, {1, 2, 2, 2}, 0, 271)},
-                           With(wide, "shape", Ints{1, 2, 18, 17})))));
+  cases.push_back(Laid(Case("max_pool2d_grad", "i32_index",
+                            {Reals({1, 2, 2, 2}), Whole(DType::kI32, {1, 2, 2, 2}, 0, 271)},
+                            With(wide, "shape", Ints{1, 2, 18, 17}))));
 }
 
 }  // namespace halftone::testing
