@@ -93,6 +93,13 @@ class GradScaler {
   GradScalerState state_;
 };
 
+// A scaler whose scale never changes; gradients that are not finite still skip the step. OneFlow's
+// name for GradScaler({.init_scale = scale, .dynamic = false}).
+class StaticGradScaler : public GradScaler {
+ public:
+  explicit StaticGradScaler(double scale) : GradScaler({.init_scale = scale, .dynamic = false}) {}
+};
+
 // Declarations of the six variables, in the order of loss_scale_update's inputs.
 std::vector<ir::Variable> ScalerVariables(const std::string& name, double init_scale,
                                           int64_t hysteresis);

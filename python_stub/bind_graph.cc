@@ -378,6 +378,9 @@ void BindConfig(py::module_& m) {
                              &nn::GraphConfig::gradient_accumulation_steps)
       .def("accumulate_calls", &nn::GraphConfig::accumulate_calls, py::arg("count"))
       .def_property_readonly("accumulated_calls", &nn::GraphConfig::accumulated_calls)
+      .def("allow_fuse_model_update_ops", &nn::GraphConfig::allow_fuse_model_update_ops,
+           py::arg("mode") = true)
+      .def("allow_fuse_cast_scale", &nn::GraphConfig::allow_fuse_cast_scale, py::arg("mode") = true)
       .def_readwrite("amp_low_outputs", &nn::GraphConfig::amp_low_outputs)
       .def_readwrite("allow_tf32", &nn::GraphConfig::allow_tf32)
       .def_readwrite("deterministic", &nn::GraphConfig::deterministic)

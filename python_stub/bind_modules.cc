@@ -10,6 +10,7 @@
 #include "halftone/python_stub/arrays.h"
 #include "halftone/python_stub/bind.h"
 #include "halftone/python_stub/collect.h"
+#include "halftone/python_stub/errors.h"
 #include "halftone/python_stub/interpreter_lock.h"
 #include "halftone/python_stub/load_state.h"
 #include "halftone/python_stub/tracing.h"
@@ -71,13 +72,54 @@ void SetModuleAttribute(const py::object& self, const py::str& name, const py::o
   }
 }
 
+// The arguments of a call by position, those that set_amp names kept f32. A Parameter is f32 as it is.
+py::args AmpArguments(const nn::Module& module, const py::args& args) {
+  if (module.amp().fp32_inputs.empty()) return args;
+  std::vector<nn::Value> values(args.size());
+  for (const int i : module.amp().fp32_inputs) {
+    const auto at = static_cast<size_t>(i);
+    if (at >= args.size() || py::isinstance<nn::Parameter>(args[at])) continue;
+    if (!py::isinstance<nn::Value>(args[at])) {
+      RaiseTypeError(Concat(module.description(), ": set_amp names input ", i, ", which is ",
+                            TypeName(args[at]), "; expected a value"));
+    }
+    values[at] = py::cast<nn::Value>(args[at]);
+  }
+  const nn::Values kept = nn::internal::AmpOperands(module, nn::Values(values), nn::Loc::current());
+  RaiseTraceError();
+  py::list arguments(args);
+  for (const int i : module.amp().fp32_inputs) {
+    const auto at = static_cast<size_t>(i);
+    if (py::isinstance<nn::Value>(args[at])) arguments[at] = py::cast(kept.vector()[at]);
+  }
+  return py::args(py::tuple(arguments));
+}
+
+// A result, or each of a list or tuple of them, kept f32 where set_amp says so.
+py::object AmpResult(const nn::Module& module, const py::object& result) {
+  if (!module.amp().fp32_outputs) return result;
+  if (py::isinstance<nn::Value>(result)) {
+    const nn::Values kept =
+        nn::internal::AmpResults(module, {py::cast<nn::Value>(result)}, nn::Loc::current());
+    RaiseTraceError();
+    return py::cast(kept.vector()[0]);
+  }
+  if (!py::isinstance<py::list>(result) && !py::isinstance<py::tuple>(result)) return result;
+  py::list results;
+  for (const py::handle part : result) {
+    results.append(AmpResult(module, py::reinterpret_borrow<py::object>(part)));
+  }
+  return py::isinstance<py::list>(result) ? py::object(results) : py::object(py::tuple(results));
+}
+
 py::object Call(const py::object& self, const py::args& args, const py::kwargs& kwargs) {
   RequireTrace();
   const nn::ModuleScope scope(py::cast<nn::Module&>(self), nn::Loc::current());
   RaiseTraceError();  // not part of this graph
-  py::object result = self.attr("forward")(*args, **kwargs);
+  const auto& module = py::cast<nn::Module&>(self);
+  py::object result = self.attr("forward")(*AmpArguments(module, args), **kwargs);
   RaiseTraceError();
-  return result;
+  return AmpResult(module, result);
 }
 
 // forward() of modules of several values: one result, or a list.
@@ -235,6 +277,18 @@ void BindModules(py::module_& m) {
            [](const py::object& self) { Change(self, [](nn::Module& m) { m.keep_fp32(); }); })
       .def("allow_low",
            [](const py::object& self) { Change(self, [](nn::Module& m) { m.allow_low(); }); })
+      .def(
+          "set_amp",
+          [](const py::object& self, bool fp32, bool low, const std::vector<int>& fp32_inputs,
+             bool fp32_outputs) {
+            auto& module = py::cast<nn::Module&>(self);
+            module.set_amp({fp32, low, fp32_inputs, fp32_outputs});
+            RaiseTraceError();  // inside build()
+            Check((module.*&Registrar::TakeStatus)());
+            return self;
+          },
+          py::kw_only(), py::arg("fp32") = false, py::arg("low") = false,
+          py::arg("fp32_inputs") = std::vector<int>(), py::arg("fp32_outputs") = false)
       .def(
           "recompute",
           [](const py::object& self, bool mode) {

@@ -56,6 +56,12 @@ class StepConfig {
   // Whether a training call may leave the update to a later one, or is split.
   bool accumulates() const { return gradient_accumulation_steps_ > 1 || accumulated_calls_ > 1; }
 
+  // OneFlow's names for what every step does where the device can: the parameters are updated in few
+  // launches, and an update unscales, widens and clips its gradient itself. Here for programs that
+  // say so; whatever they say, there is nothing to switch.
+  void allow_fuse_model_update_ops(bool /*on*/ = true) {}
+  void allow_fuse_cast_scale(bool /*on*/ = true) {}
+
   // Whether outputs of build() keep the low dtype that mixed precision gave them. Off: they have
   // the dtype that build() saw.
   bool amp_low_outputs = false;

@@ -55,7 +55,7 @@ Module::Module(Module&& other, ChildrenStay) noexcept
       buffers_(std::move(other.buffers_)),
       children_(std::move(other.children_)),
       depth_(other.depth_),
-      amp_request_(other.amp_request_),
+      amp_(std::move(other.amp_)),
       training_(other.training_),
       frozen_(other.frozen_),
       recomputes_(other.recomputes_),
@@ -85,12 +85,15 @@ Values Module::forward(const Values& in) {
 
 Value Module::operator()(const Value& x, Loc loc) {
   const ModuleScope scope(*this, loc);
-  return forward(x);
+  if (amp_ == ModuleAmp()) return forward(x);
+  const Value operand = internal::AmpOperands(*this, {x}, loc).vector()[0];
+  return internal::AmpResults(*this, {forward(operand)}, loc).vector()[0];
 }
 
 Values Module::operator()(const Values& in, Loc loc) {
   const ModuleScope scope(*this, loc);
-  return forward(in);
+  if (amp_ == ModuleAmp()) return forward(in);
+  return internal::AmpResults(*this, forward(internal::AmpOperands(*this, in, loc)), loc);
 }
 
 void Module::train(bool on, Loc loc) {
@@ -114,12 +117,35 @@ void Module::unfreeze(Loc loc) {
   internal::NoteModeChange();
 }
 
-void Module::keep_fp32(Loc loc) { SetAmpRequest(-1, "keep_fp32", loc); }
-void Module::allow_low(Loc loc) { SetAmpRequest(1, "allow_low", loc); }
+void Module::keep_fp32(Loc loc) {
+  ModuleAmp amp = amp_;
+  amp.fp32 = true;
+  amp.low = false;
+  SetAmp(amp, "keep_fp32", loc);
+}
 
-void Module::SetAmpRequest(int8_t request, const char* what, Loc loc) {
+void Module::allow_low(Loc loc) {
+  ModuleAmp amp = amp_;
+  amp.fp32 = false;
+  amp.low = true;
+  SetAmp(amp, "allow_low", loc);
+}
+
+void Module::set_amp(const ModuleAmp& amp, Loc loc) {
+  if (amp.fp32 && amp.low) {
+    return Fail(InvalidArgument(description(), ": set_amp got fp32 and low; expected one of them"));
+  }
+  for (const int i : amp.fp32_inputs) {
+    if (i >= 0) continue;
+    return Fail(InvalidArgument(description(), ": set_amp names input ", i,
+                                "; expected a position from 0"));
+  }
+  SetAmp(amp, "set_amp", loc);
+}
+
+void Module::SetAmp(const ModuleAmp& amp, const char* what, Loc loc) {
   if (!internal::MayChange(*this, what, loc)) return;
-  amp_request_ = request;
+  amp_ = amp;
   internal::NoteModeChange();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "halftone/core/status.h"
+#include "halftone/graph/nn/module_amp.h"
 #include "halftone/graph/nn/parameter.h"
 #include "halftone/graph/nn/value.h"
 #include "halftone/graph/runtime/load_options.h"
@@ -94,7 +95,17 @@ class Module {
   // itself, that function opens a ModuleScope.
   void keep_fp32(Loc loc = Loc::current());
   void allow_low(Loc loc = Loc::current());
-  int8_t amp_request() const { return amp_request_; }
+  int8_t amp_request() const {
+    return static_cast<int8_t>((amp_.low ? 1 : 0) - (amp_.fp32 ? 1 : 0));
+  }
+  // All that a module may be told about mixed precision, in place of what it was told before:
+  // set_amp({}) takes back keep_fp32() and allow_low(). Operands and results are those of calls of
+  // the module; a function that opens a ModuleScope casts its own. A 16-bit operand or result of
+  // the program's own making becomes f32 without mixed precision too.
+  // Errors (of status()): fp32 and low together, a position below 0.
+  // Example: head.set_amp({.fp32 = true}); neck.set_amp({.fp32_inputs = {1}, .fp32_outputs = true});
+  void set_amp(const ModuleAmp& amp, Loc loc = Loc::current());
+  const ModuleAmp& amp() const { return amp_; }
 
   // Whether what a call of this module computes, submodules included, is not kept for the backward
   // pass but computed once more for it, as by torch.utils.checkpoint: a step takes less memory and
@@ -135,7 +146,7 @@ class Module {
   static constexpr int kMaxDepth = 500;
   // Whether a member may be added under this name; if not, an error is kept.
   bool CheckNewMember(const std::string& name, const char* function);
-  void SetAmpRequest(int8_t request, const char* what, Loc loc);
+  void SetAmp(const ModuleAmp& amp, const char* what, Loc loc);
   // Puts `child` and what is in it below this module. Errors: those of register_module.
   absl::Status Deepen(const std::string& name, Module& child) const;
   // Gives modules that it owns to `owner`.
@@ -144,7 +155,7 @@ class Module {
   std::vector<std::pair<std::string, Parameter>> buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
   int depth_ = 0;  // levels above it, by the longest way
-  int8_t amp_request_ = 0;
+  ModuleAmp amp_;
   bool training_ = true;
   bool frozen_ = false;
   bool recomputes_ = false;

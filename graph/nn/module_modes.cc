@@ -6,6 +6,19 @@
 #include "halftone/graph/nn/module_util.h"
 
 namespace halftone::nn {
+namespace {
+
+// Their count and each of them, in four bytes a number.
+void AppendPositions(const std::vector<int>& positions, std::vector<uint8_t>& set) {
+  const auto append = [&set](size_t number) {
+    for (int shift = 0; shift < 32; shift += 8)
+      set.push_back(static_cast<uint8_t>(number >> shift));
+  };
+  append(positions.size());
+  for (const int position : positions) append(static_cast<size_t>(position));
+}
+
+}  // namespace
 
 size_t ModuleModes::Read(const Declaration& declared, bool training) {
   const uint64_t version = internal::ModesVersion();
@@ -13,11 +26,17 @@ size_t ModuleModes::Read(const Declaration& declared, bool training) {
   version_ = version;
   std::vector<uint8_t> in_training, in_evaluation;
   for (const auto& [module, module_info] : declared.info().modules) {
-    const auto wish = static_cast<uint8_t>(module->amp_request() + 1);
+    const ModuleAmp& amp = module->amp();
+    const auto wish = static_cast<uint8_t>(module->amp_request() + 1 + (amp.fp32_outputs ? 32 : 0) +
+                                           (amp.fp32_inputs.empty() ? 0 : 64));
     in_evaluation.push_back(wish);
     in_training.push_back(static_cast<uint8_t>(wish | (module->is_training() ? 4 : 0) |
                                                (module->is_frozen() ? 8 : 0) |
                                                (module->recomputes() ? 16 : 0)));
+    if (amp.fp32_inputs.empty()) continue;
+    for (std::vector<uint8_t>* set : {&in_training, &in_evaluation}) {
+      AppendPositions(amp.fp32_inputs, *set);
+    }
   }
   for (const auto& [name, storage] : declared.bound()) in_training.push_back(storage->trainable());
   training_ = IndexOf(std::move(in_training));

@@ -1,4 +1,9 @@
 """Mixed precision: what a graph is told about it."""
 from halftone._halftone.amp import GradScaler, Policy
 
-__all__ = ["GradScaler", "Policy"]
+__all__ = ["GradScaler", "Policy", "StaticGradScaler"]
+
+
+def StaticGradScaler(scale: float) -> GradScaler:
+    """A scaler whose scale never changes; OneFlow's name for GradScaler(scale, dynamic=False)."""
+    return GradScaler(scale, dynamic=False)

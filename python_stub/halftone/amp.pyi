@@ -4,7 +4,7 @@ from typing import Tuple, Union, final
 
 from numpy.typing import DTypeLike
 
-__all__ = ["GradScaler", "Policy"]
+__all__ = ["GradScaler", "Policy", "StaticGradScaler"]
 
 @final
 class Policy:
@@ -59,3 +59,5 @@ class GradScaler:
     def is_enabled(self) -> bool: ...
     def state_dict(self) -> dict[str, float]: ...
     def load_state_dict(self, state: dict[str, float]) -> None: ...
+
+def StaticGradScaler(scale: float) -> GradScaler: ...
