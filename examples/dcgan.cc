@@ -20,6 +20,7 @@ ABSL_FLAG(std::string, amp, "auto", halftone::example::kAmpHelp);
 ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, steps, 1000, "training steps, of each net");
 ABSL_FLAG(int, batch, 64, "images per step");
+ABSL_FLAG(int, accumulate, 1, "batches whose gradients make one update, of each net");
 ABSL_FLAG(int, width, 32, "channels of the largest images of the nets");
 ABSL_FLAG(double, lr, 2e-4, "learning rate of both Adams");
 ABSL_FLAG(std::string, data, "/usr/share/datasets/fashion-mnist", "folder with the four IDX files");
@@ -63,9 +64,11 @@ class GanStep : public nn::Graph {
       : nn::Graph(name), nets_(nets) {
     add_module("generator", nets.generator);
     add_module("discriminator", nets.discriminator);
-    add_optimizer(optim::Adam(trained.parameters(), {.lr = lr, .betas = {0.5, 0.999}}));
+    optimizer = add_optimizer(optim::Adam(trained.parameters(), {.lr = lr, .betas = {0.5, 0.999}}));
+    config.accumulate_calls(absl::GetFlag(FLAGS_accumulate));
     scaler = set_grad_scaler(amp::GradScaler({.growth_interval = 500, .enabled = scale_loss}));
   }
+  nn::OptimizerHandle optimizer;
   nn::ScalerHandle scaler;
 
  protected:
@@ -167,25 +170,30 @@ absl::Status Train(Nets& nets, DiscriminatorStep& discriminator, GeneratorStep& 
     HT_RETURN_IF_ERROR(CheckFinite(nets.generator));
     HT_RETURN_IF_ERROR(CheckFinite(nets.discriminator));
   }
+  // A window of accumulated gradients that the last step left open.
+  HT_RETURN_IF_ERROR(discriminator.flush());
+  HT_RETURN_IF_ERROR(generator.flush());
   for (const nn::Graph* graph :
        {static_cast<nn::Graph*>(&discriminator), static_cast<nn::Graph*>(&generator)}) {
     std::printf("amp of %s: %s\n", graph->name().c_str(), graph->amp_summary().c_str());
     for (const std::string& note : graph->notes()) std::printf("note: %s\n", note.c_str());
   }
   std::printf(
-      "{\"finite\": true, \"device\": \"%s\", \"amp\": \"%s\", \"steps\": %d, "
+      "{\"finite\": true, \"device\": \"%s\", \"amp\": \"%s\", \"steps\": %d, \"updates\": %lld, "
       "\"discriminator_scale\": %.9g, \"discriminator_skipped\": %lld, "
       "\"generator_scale\": %.9g, \"generator_skipped\": %lld}\n",
       generator.device().ToString().c_str(), absl::GetFlag(FLAGS_amp).c_str(), steps,
-      discriminator.scaler.scale(), static_cast<long long>(discriminator.scaler.skipped_count()),
-      generator.scaler.scale(), static_cast<long long>(generator.scaler.skipped_count()));
+      static_cast<long long>(generator.optimizer.applied_steps()), discriminator.scaler.scale(),
+      static_cast<long long>(discriminator.scaler.skipped_count()), generator.scaler.scale(),
+      static_cast<long long>(generator.scaler.skipped_count()));
   return absl::OkStatus();
 }
 
 absl::Status Run() {
   const int batch = absl::GetFlag(FLAGS_batch), width = absl::GetFlag(FLAGS_width);
-  if (batch < 1 || width < 1 || absl::GetFlag(FLAGS_steps) < 1) {
-    return cli::WrongOption("--batch, --width, --steps: expected 1 or more");
+  if (batch < 1 || width < 1 || absl::GetFlag(FLAGS_steps) < 1 ||
+      absl::GetFlag(FLAGS_accumulate) < 1) {
+    return cli::WrongOption("--batch, --width, --steps, --accumulate: expected 1 or more");
   }
   const double lr = absl::GetFlag(FLAGS_lr);
   HT_ASSIGN_OR_RETURN(const example::Setup setup,

@@ -11,10 +11,20 @@
 namespace halftone::models {
 
 // Shapes: x [N,3,512,512] -> scores [N,18432,num_classes] and boxes [N,18432,4], as offsets from
-// the anchors. Class 0 is the background. 32,956,484 parameters with 21 classes.
+// the anchors; other multiples of 32 have NumAnchors(extent). Class 0 is the background. 32,956,484 parameters with 21 classes.
 class Ssd512 : public nn::Module {
  public:
   static constexpr std::array<int64_t, 7> kAnchors = {4, 6, 6, 6, 6, 4, 4};  // in each place
+
+  // Of images of extent x extent: 18,432 at 512.
+  static int64_t NumAnchors(int64_t extent) {
+    int64_t total = 0, cells = extent / 8;
+    for (size_t i = 0; i < kAnchors.size(); ++i) {
+      total += cells * cells * kAnchors[i];
+      cells = i == 0 ? extent / 32 : (cells + 1) / 2;
+    }
+    return total;
+  }
 
   explicit Ssd512(int64_t num_classes = 21) : trunk(50), num_classes_(num_classes) {
     register_module("trunk", trunk);
@@ -65,11 +75,11 @@ class Ssd512 : public nn::Module {
   int64_t num_classes_;
 };
 
-// Cross-entropy of the objects and of three times as many backgrounds, those with the largest loss,
-// and smooth L1 of the objects' boxes, over the number of objects. Shapes: scores [N,A,classes],
-// boxes and box_targets [N,A,4], labels [N,A] (i64, 0: background) -> [].
-inline nn::Value MultiboxLoss(const nn::Value& scores, const nn::Value& boxes,
-                              const nn::Value& labels, const nn::Value& box_targets) {
+// Cross-entropy of the objects and of three times as many backgrounds, those with the largest loss;
+// and smooth L1 of the objects' boxes. Both over the number of objects. Shapes: scores
+// [N,A,classes], boxes and box_targets [N,A,4], labels [N,A] (i64, 0: background) -> {[], []}.
+inline nn::Values MultiboxLosses(const nn::Value& scores, const nn::Value& boxes,
+                                 const nn::Value& labels, const nn::Value& box_targets) {
   const nn::Value entropy = nn::reshape(
       nn::cross_entropy(nn::flatten(scores, 0, 1), nn::flatten(labels, 0), {.reduction = "none"}),
       {labels.shape()[0], labels.shape()[1]});
@@ -80,8 +90,15 @@ inline nn::Value MultiboxLoss(const nn::Value& scores, const nn::Value& boxes,
   const nn::Value rank = nn::cast(nn::argsort(order, 1), DType::kF32);
   const nn::Value counted = nn::where(rank < 3.0 * nn::sum(objects, {1}, true), 1.0, objects);
   const nn::Value distance = nn::sum(nn::smooth_l1_loss(boxes, box_targets, "none"), {-1});
-  return (nn::sum(entropy * counted) + nn::sum(distance * objects)) /
-         nn::maximum(nn::sum(objects), 1.0);
+  const nn::Value count = nn::maximum(nn::sum(objects), 1.0);
+  return {nn::sum(entropy * counted) / count, nn::sum(distance * objects) / count};
+}
+
+// Their sum.
+inline nn::Value MultiboxLoss(const nn::Value& scores, const nn::Value& boxes,
+                              const nn::Value& labels, const nn::Value& box_targets) {
+  const nn::Values losses = MultiboxLosses(scores, boxes, labels, box_targets);
+  return losses[0] + losses[1];
 }
 
 }  // namespace halftone::models

@@ -105,6 +105,18 @@ TEST_F(TrainingTask, AGanInF16KeepsFiniteWeights) {
   EXPECT_EQ(image->size(), std::string("P5 256 256 255\n").size() + 256 * 256);
 }
 
+// Eight batches for an update of each net, and a window of two at the end.
+TEST_F(TrainingTask, AGanWithTwoScalersAccumulatesEightBatches) {
+  WriteImageSet(dir_.Path("data"), 40);
+  const auto result = Train(
+      "dcgan",
+      Concat("--amp=f16 --steps=18 --accumulate=8 --batch=4 --width=4 --data=", dir_.Path("data")));
+  EXPECT_TRUE(result.value("finite", false));
+  EXPECT_EQ(result.value("updates", 0), 3);
+  EXPECT_EQ(result.value("discriminator_skipped", -1), 0);
+  EXPECT_EQ(result.value("generator_skipped", -1), 0);
+}
+
 // Without a scaler nothing skips the step that a rate beyond all measure has broken.
 TEST_F(TrainingTask, AGanNamesAWeightThatIsNotFinite) {
   WriteImageSet(dir_.Path("data"), 40);
@@ -129,7 +141,8 @@ TEST_F(TrainingTask, WrongOptionsEndThemWithStatus2) {
   EXPECT_EQ(error("char_gpt", "--steps=0"),
             "char_gpt: --batch, --length, --steps, --blocks: expected 1 or more\n");
   EXPECT_EQ(error("char_gpt", "--amp=f8"), "char_gpt: --amp: expected off, bf16, f16 or auto\n");
-  EXPECT_EQ(error("dcgan", "--batch=0"), "dcgan: --batch, --width, --steps: expected 1 or more\n");
+  EXPECT_EQ(error("dcgan", "--batch=0"),
+            "dcgan: --batch, --width, --steps, --accumulate: expected 1 or more\n");
   EXPECT_EQ(error("dcgan", "--amp=f8"), "dcgan: --amp: expected off, bf16, f16 or auto\n");
 }
 
