@@ -36,10 +36,17 @@ TEST(AmpRecipeOptions, AScalerThatNeverChanges) {
   EXPECT_TRUE(Has(run, "scale 2048;")) << run.output;
 }
 
+TEST(AmpRecipeOptions, APenaltyOnTheGradientInTheImages) {
+  const Result run = Start("examples/amp/gradient_penalty", "--of=images");
+  EXPECT_EQ(run.status, 0) << run.output;
+}
+
 TEST(AmpRecipeOptions, WrongOnes) {
   const Result run = Start("examples/amp/custom_graph", "--scaler=8");
   EXPECT_EQ(run.status, 2);
   EXPECT_EQ(run.err, "custom_graph: --scaler: expected dynamic or static\n");
+  EXPECT_EQ(Start("examples/amp/gradient_penalty", "--of=loss").err,
+            "gradient_penalty: --of: expected parameters or images\n");
   EXPECT_EQ(Start("examples/amp/typical", "more").status, 2);
 }
 
