@@ -132,10 +132,10 @@ std::vector<kernels::DeviceCopySegment> DeviceRunner::SegmentsOf(
 }
 
 absl::Status DeviceRunner::Start(const void* const* inputs, void* const* outputs,
-                                 uint64_t* run_count, const Profile& profile) {
+                                 uint64_t* run_count, const Observers& observers) {
   HT_RETURN_IF_ERROR(backend_.CheckProcess());
   HT_ASSIGN_OR_RETURN(char* const slot, ring_->Begin());
-  absl::Status status = PutStep(slot, inputs, (*run_count)++, profile);
+  absl::Status status = PutStep(slot, inputs, (*run_count)++, observers);
   if (status.ok()) status = ring_->Commit(outputs);
   if (!status.ok()) {
     Abandon();
@@ -154,7 +154,7 @@ absl::Status DeviceRunner::Start(const void* const* inputs, void* const* outputs
 }
 
 absl::Status DeviceRunner::PutStep(char* slot, const void* const* inputs, uint64_t run_count,
-                                   const Profile& profile) {
+                                   const Observers& observers) {
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) {
     HT_RETURN_IF_ERROR(arena_->Reserve(static_cast<size_t>(plan_.memory.arena_bytes), &backend_));
@@ -173,7 +173,7 @@ absl::Status DeviceRunner::PutStep(char* slot, const void* const* inputs, uint64
   if (!warm_) HT_RETURN_IF_ERROR(FetchWritten());
   HT_RETURN_IF_ERROR(BringVariables(slot));
   HT_RETURN_IF_ERROR(DeriveKept());
-  HT_RETURN_IF_ERROR(RunStep(profile));
+  HT_RETURN_IF_ERROR(RunStep(observers));
   return backend_.CopyToHost(slot + layout_.state, static_cast<char*>(io_->data()) + layout_.state,
                              layout_.end - layout_.state);
 }
@@ -230,9 +230,9 @@ absl::Status DeviceRunner::DeriveKept() {
   return absl::OkStatus();
 }
 
-absl::Status DeviceRunner::RunStep(const Profile& profile) {
-  if (!warm_ || profile != nullptr || !may_record_) {
-    HT_RETURN_IF_ERROR(Enqueue(backend_.stream(), /*one_by_one=*/true, profile));
+absl::Status DeviceRunner::RunStep(const Observers& observers) {
+  if (!warm_ || observers.any() || !may_record_) {
+    HT_RETURN_IF_ERROR(Enqueue(backend_.stream(), /*one_by_one=*/true, observers));
     warm_ = true;
     return absl::OkStatus();
   }
@@ -241,9 +241,7 @@ absl::Status DeviceRunner::RunStep(const Profile& profile) {
 }
 
 absl::Status DeviceRunner::Record() {
-  const auto record = [this](void* stream) {
-    return Enqueue(stream, /*one_by_one=*/false, nullptr);
-  };
+  const auto record = [this](void* stream) { return Enqueue(stream, /*one_by_one=*/false, {}); };
   auto recorded = backend_.Capture(record);
   if (absl::IsResourceExhausted(recorded.status())) {
     // The driver keeps graphs in memory of the device, which may all be in the allocator's cache.
@@ -254,22 +252,28 @@ absl::Status DeviceRunner::Record() {
   return absl::OkStatus();
 }
 
-absl::Status DeviceRunner::Enqueue(void* stream, bool one_by_one, const Profile& profile) {
+absl::Status DeviceRunner::Enqueue(void* stream, bool one_by_one, const Observers& observers) {
   auto* const device_state =
       reinterpret_cast<kernels::DeviceRunState*>(static_cast<char*>(io_->data()) + layout_.state);
   kernels::RunState state;
   state.stream = stream;
   state.device = device_state;
   for (size_t c = 0; c < plan_.calls.size(); ++c) {
-    if (profile == nullptr) {
+    if (!observers.any()) {
       HT_RETURN_IF_ERROR(RunCall(c, one_by_one, &state));
       continue;
     }
     HT_RETURN_IF_ERROR(backend_.Synchronize());
-    HT_RETURN_IF_ERROR(Timed(profile, plan_.calls[c], [&]() -> absl::Status {
+    const auto run = [&]() -> absl::Status {
       HT_RETURN_IF_ERROR(RunCall(c, one_by_one, &state));
       return backend_.Synchronize();
-    }));
+    };
+    const auto copy = [this](void* to, const void* from, size_t bytes) {
+      return backend_.Download(to, from, bytes);
+    };
+    const StepPlan::Call& call = plan_.calls[c];
+    HT_RETURN_IF_ERROR(
+        RunObserved(observers, call, tables_.outputs.data() + call.first_output, {run, copy}));
   }
   HT_RETURN_IF_ERROR(backend_.CopySegments(output_copies_, nullptr, stream));
   HT_RETURN_IF_ERROR(backend_.CopySegments(staging_copies_, nullptr, stream));

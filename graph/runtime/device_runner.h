@@ -33,7 +33,7 @@ class DeviceRunner : public Runner {
   ~DeviceRunner() override;
 
   absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count,
-                     const Profile& profile) override;
+                     const Observers& observers) override;
   absl::Status Finish() override { return ring_->Finish(); }
   bool last_step_failed() const override { return ring_->last_failed(); }
   std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const> buffers) override {
@@ -71,17 +71,17 @@ class DeviceRunner : public Runner {
       const std::vector<StepPlan::Copy>& copies) const;
   // Puts the step on the stream, between the copies from and to `slot`.
   absl::Status PutStep(char* slot, const void* const* inputs, uint64_t run_count,
-                       const Profile& profile);
+                       const Observers& observers);
   // After PutStep or the ring's Commit failed.
   void Abandon();
   // Before a run that may end half-way: what the step writes, as the host can bring it again.
   absl::Status FetchWritten();
   absl::Status BringVariables(char* slot);
   absl::Status DeriveKept();
-  absl::Status RunStep(const Profile& profile);
+  absl::Status RunStep(const Observers& observers);
   absl::Status Record();
   // Puts all work of the step on `stream`.
-  absl::Status Enqueue(void* stream, bool one_by_one, const Profile& profile);
+  absl::Status Enqueue(void* stream, bool one_by_one, const Observers& observers);
   absl::Status RunCall(size_t call, bool one_by_one, kernels::RunState* state);
   absl::Status CheckStep(const char* slot) const;
 

@@ -45,7 +45,7 @@ class Executable {
   // earlier step may be what it returns (the new step is then not started). `*run_count` is the
   // step's, and one more once the step is started, whatever becomes of it.
   absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count) {
-    return runner_->Start(inputs, outputs, run_count, profile_);
+    return runner_->Start(inputs, outputs, run_count, observers_);
   }
   absl::Status Finish() { return runner_->Finish(); }
   // After Finish: whether the last step that Start returned OK for failed.
@@ -58,7 +58,9 @@ class Executable {
   bool writes_outputs_later() const { return runner_->writes_outputs_later(); }
 
   // Called around every kernel while set; waits for each one's work. Null switches it off.
-  void set_profile(Profile profile) { profile_ = std::move(profile); }
+  void set_profile(Profile profile) { observers_.profile = std::move(profile); }
+  // Shown every value right behind its kernel while set; see Watch. Null switches it off.
+  void set_watch(Watch watch) { observers_.watch = std::move(watch); }
 
   const ir::Graph& graph() const { return *plan_.graph; }
   // The kernels in order of execution, with the (first of the) nodes they compute.
@@ -75,7 +77,7 @@ class Executable {
 
   const StepPlan plan_;
   std::unique_ptr<Runner> runner_;  // after plan_, which it refers to
-  Profile profile_;
+  Observers observers_;
 };
 
 }  // namespace halftone::runtime

@@ -71,19 +71,25 @@ absl::Status HostRunner::FetchVariables() const {
   return absl::OkStatus();
 }
 
-absl::Status HostRunner::RunKernels(uint64_t run_count, const Profile& profile) {
+absl::Status HostRunner::RunKernels(uint64_t run_count, const Observers& observers) {
+  const bool observed = observers.any();
   kernels::RunState state;
   state.run_count = run_count;
   for (size_t c = 0; c < plan_.calls.size(); ++c) {
     const StepPlan::Call& call = plan_.calls[c];
     const kernels::KernelArgs args = tables_.ArgsOf(plan_, c, &state);
-    if (profile == nullptr) {
+    if (!observed) {
       call.kernel->Run(args);
     } else {
-      HT_RETURN_IF_ERROR(Timed(profile, call, [&] {
+      const auto run = [&] {
         call.kernel->Run(args);
+        return call.can_fault && state.fault.raised ? FaultOf(call, state.fault) : absl::OkStatus();
+      };
+      const auto copy = [](void* to, const void* from, size_t bytes) {
+        std::memcpy(to, from, bytes);
         return absl::OkStatus();
-      }));
+      };
+      HT_RETURN_IF_ERROR(RunObserved(observers, call, args.outputs, {run, copy}));
     }
     if (call.can_fault && state.fault.raised) return FaultOf(call, state.fault);
   }
@@ -91,21 +97,21 @@ absl::Status HostRunner::RunKernels(uint64_t run_count, const Profile& profile) 
 }
 
 absl::Status HostRunner::Start(const void* const* inputs, void* const* outputs, uint64_t* run_count,
-                               const Profile& profile) {
+                               const Observers& observers) {
   if (IsForkedThread()) [[unlikely]] {
-    return RunBesideForkedThread([&] { return RunStep(inputs, outputs, run_count, profile); });
+    return RunBesideForkedThread([&] { return RunStep(inputs, outputs, run_count, observers); });
   }
-  return RunStep(inputs, outputs, run_count, profile);
+  return RunStep(inputs, outputs, run_count, observers);
 }
 
 absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs,
-                                 uint64_t* run_count, const Profile& profile) {
+                                 uint64_t* run_count, const Observers& observers) {
   HT_RETURN_IF_ERROR(UseNumThreads());
   HT_RETURN_IF_ERROR(FetchVariables());
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) Bind();
   BindArguments(inputs, outputs);
-  HT_RETURN_IF_ERROR(RunKernels((*run_count)++, profile));
+  HT_RETURN_IF_ERROR(RunKernels((*run_count)++, observers));
   CopyAll(plan_.output_copies);
   CopyAll(plan_.staging_copies);
   CopyAll(plan_.commit_copies);

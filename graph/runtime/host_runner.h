@@ -21,7 +21,7 @@ class HostRunner : public Runner {
       std::shared_ptr<Arena> arena);
 
   absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count,
-                     const Profile& profile) override;
+                     const Observers& observers) override;
   absl::Status Finish() override { return absl::OkStatus(); }
   bool last_step_failed() const override { return false; }
   std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const>) override { return nullptr; }
@@ -31,13 +31,13 @@ class HostRunner : public Runner {
   HostRunner(const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
              std::shared_ptr<Arena> arena);
   absl::Status RunStep(const void* const* inputs, void* const* outputs, uint64_t* run_count,
-                       const Profile& profile);
+                       const Observers& observers);
   // Where the arena lies now.
   void Bind();
   // Where the caller's memory lies in this run.
   void BindArguments(const void* const* inputs, void* const* outputs);
   absl::Status FetchVariables() const;
-  absl::Status RunKernels(uint64_t run_count, const Profile& profile);
+  absl::Status RunKernels(uint64_t run_count, const Observers& observers);
   void CopyAll(const std::vector<StepPlan::Copy>& copies) const;
 
   const StepPlan& plan_;

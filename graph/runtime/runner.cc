@@ -51,12 +51,25 @@ kernels::KernelArgs ArgumentTables::ArgsOf(const StepPlan& plan, size_t call,
           copies.data() + c.first_copy};
 }
 
-absl::Status Timed(const Profile& profile, const StepPlan::Call& call,
-                   absl::FunctionRef<absl::Status()> run) {
+absl::Status RunObserved(const Observers& observers, const StepPlan::Call& call,
+                         void* const* outputs, const ObservedCall& observed) {
   const auto start = std::chrono::steady_clock::now();
-  HT_RETURN_IF_ERROR(run());
+  HT_RETURN_IF_ERROR(observed.run());
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  profile(*call.nodes[0], *call.kernel, taken.count());
+  if (observers.profile != nullptr) {
+    observers.profile(*call.nodes[0], *call.kernel, taken.count());
+  }
+  if (observers.watch == nullptr) return absl::OkStatus();
+  for (const ir::Node* node : call.nodes) {
+    for (int i = 0; i < node->num_outputs(); ++i, ++outputs) {
+      const ir::ValueType& type = node->output_type(i);
+      HT_ASSIGN_OR_RETURN(const Tensor tensor, Tensor::Allocate(type.dtype, type.shape));
+      if (tensor.num_bytes() > 0) {
+        HT_RETURN_IF_ERROR(observed.copy_to_host(tensor.raw(), *outputs, tensor.num_bytes()));
+      }
+      HT_RETURN_IF_ERROR(observers.watch(node->output(i), tensor));
+    }
+  }
   return absl::OkStatus();
 }
 

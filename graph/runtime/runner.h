@@ -1,5 +1,5 @@
 // Runner: carries a StepPlan out, again and again. And what the runners of all devices share: the
-// addresses of a plan's slots, the tables that kernels are given, the clock of a profile.
+// addresses of a plan's slots, the tables that kernels are given, who looks on.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,23 @@ namespace halftone::runtime {
 
 // Told of every kernel's time.
 using Profile = std::function<void(const ir::Node&, const kernels::Kernel&, double seconds)>;
+// Shown every value that a kernel has written, before another kernel runs: a copy in host memory,
+// its elements in the order of the value's layout. An error ends the step.
+using Watch = std::function<absl::Status(ir::Value value, const Tensor& tensor)>;
+
+// Who is told of every kernel of a step; the step then waits for the work of each.
+struct Observers {
+  Profile profile;
+  Watch watch;
+  bool any() const { return profile != nullptr || watch != nullptr; }
+};
 
 // What of Executable differs between devices; see there.
 class Runner {
  public:
   virtual ~Runner() = default;
-  // `profile` may be empty.
   virtual absl::Status Start(const void* const* inputs, void* const* outputs, uint64_t* run_count,
-                             const Profile& profile) = 0;
+                             const Observers& observers) = 0;
   virtual absl::Status Finish() = 0;
   virtual bool last_step_failed() const = 0;
   virtual std::shared_ptr<PendingWrite> WatchOutputs(absl::Span<Buffer* const> buffers) = 0;
@@ -46,8 +55,13 @@ struct ArgumentTables {
   kernels::KernelArgs ArgsOf(const StepPlan& plan, size_t call, kernels::RunState* state) const;
 };
 
-// Tells `profile` of the seconds that run() takes, unless it fails.
-absl::Status Timed(const Profile& profile, const StepPlan::Call& call,
-                   absl::FunctionRef<absl::Status()> run);
+// What observers need of a device to see one call.
+struct ObservedCall {
+  absl::FunctionRef<absl::Status()> run;  // and waits for the work
+  absl::FunctionRef<absl::Status(void* to, const void* from, size_t bytes)> copy_to_host;
+};
+// Runs `call`, whose results lie at `outputs`, and tells the observers, unless it fails.
+absl::Status RunObserved(const Observers& observers, const StepPlan::Call& call,
+                         void* const* outputs, const ObservedCall& observed);
 
 }  // namespace halftone::runtime

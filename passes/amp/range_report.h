@@ -1,26 +1,14 @@
 // amp::RangeReport: what the values of f32 steps would lose in f16, and the policy that keeps them f32.
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "halftone/passes/amp/policy.h"
+#include "halftone/passes/amp/range.h"
 
 namespace halftone::amp {
-
-// Of the elements of one value, over all steps that were added.
-struct Range {
-  double largest = 0;                                         // finite magnitude
-  double smallest = std::numeric_limits<double>::infinity();  // magnitude that is not 0
-  int64_t elements = 0;
-  int64_t zeros = 0;
-  int64_t non_finite = 0;
-  int64_t overflows = 0;   // finite, and infinite in f16: 65520 and more
-  int64_t underflows = 0;  // not 0, and 0 in f16: 2^-25 and less
-};
 
 struct RangeRow {
   std::string value;  // "%h", "%h#1"

@@ -13,8 +13,6 @@ namespace {
 
 using ops::UpdatePort;
 
-bool IsUpdate(const ir::Node& node) { return node.attrs().Has("group"); }
-
 bool Runs(const ir::Node& node) {
   return !IsSource(node) && !IsOp(node, "commit") && !IsStorageAlias(node) && !IsKeptCast(node);
 }
@@ -108,6 +106,8 @@ class GroupUpdates : public Pass {
 };
 
 }  // namespace
+
+bool IsUpdate(const ir::Node& node) { return node.attrs().Has("group"); }
 
 std::vector<int> LaunchesOf(const ir::Graph& graph) {
   return FindLaunches(graph, [](const ir::Node& first, const ir::Node& next) {

@@ -28,6 +28,9 @@ namespace halftone::passes {
 
 std::unique_ptr<Pass> MakeGroupUpdates();
 
+// Whether `node` is an optimizer's update of a parameter or an average.
+bool IsUpdate(const ir::Node& node);
+
 // By position in the graph, the first node of the launch that the node runs in: itself, but for
 // updates of one number, which run at the place of their first. A number that does not keep to the
 // guarantees above (in a file) makes several launches. Requires: a sorted graph.

@@ -34,6 +34,8 @@ const std::map<std::string, std::string>& Allowed() {
       {"graph/nn/recurrence.def", "sigmoid and tanh in formulas for people"},
       {"graph/ops/gru.cc", "sigmoid and tanh in formulas for people"},
       {"graph/ops/lstm.cc", "formulas for people; the ops in its gradient"},
+      {"graph/runtime/scaled_values.cc",
+       "by what a loss scale comes into a value and goes out of it"},
       {"kernels/reference/ops/recurrence.cc", "functions of the C++ library"},
       {"graph/onnx/rules/activations.cc", "what they are called in ONNX"},
       {"graph/onnx/rules/arithmetic.cc", "what they are called in ONNX"},
