@@ -1,5 +1,6 @@
 #include "halftone/optim/grad_scaler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -84,6 +85,26 @@ const std::vector<Key>& Keys() {
 }
 
 }  // namespace
+
+const char* Name(ScaleChange::Cause cause) {
+  switch (cause) {
+    case ScaleChange::Cause::kOverflow:
+      return "overflow";
+    case ScaleChange::Cause::kGrowth:
+      return "growth";
+    case ScaleChange::Cause::kSet:
+      return "set";
+  }
+  return "";
+}
+
+std::vector<ScaleChange> ScaleHistory::changes() const {
+  std::vector<ScaleChange> changes;
+  for (size_t i = count_ - std::min(count_, kCapacity); i < count_; ++i) {
+    changes.push_back(changes_[i % kCapacity]);
+  }
+  return changes;
+}
 
 bool IsLossScale(double scale) {
   const auto in_f32 = static_cast<float>(scale);

@@ -3,6 +3,8 @@
 // (loss_scale_update), the state is six graph variables.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -42,6 +44,29 @@ struct GradScalerState {
   int64_t skipped_steps = 0;
   int64_t consecutive_skips = 0;
   friend bool operator==(const GradScalerState&, const GradScalerState&) = default;
+};
+
+// One change of a scale.
+struct ScaleChange {
+  enum class Cause : uint8_t { kOverflow, kGrowth, kSet };
+  int64_t step = 0;  // GradScalerState::total_steps once the change was made
+  double before = 0, after = 0;
+  Cause cause = Cause::kSet;  // kSet: set_scale, or a state that was loaded
+  friend bool operator==(const ScaleChange&, const ScaleChange&) = default;
+};
+const char* Name(ScaleChange::Cause cause);  // "overflow", "growth", "set"
+
+// The last changes of a scale. Adding allocates nothing.
+class ScaleHistory {
+ public:
+  static constexpr size_t kCapacity = 64;
+  void Add(const ScaleChange& change) { changes_[count_++ % kCapacity] = change; }
+  // At most kCapacity, the oldest first.
+  std::vector<ScaleChange> changes() const;
+
+ private:
+  std::array<ScaleChange, kCapacity> changes_;
+  size_t count_ = 0;
 };
 
 // Whether `scale` can scale a loss: in f32 above 0 and finite, and so is its inverse.

@@ -14,6 +14,7 @@
 #include "halftone/python_stub/load_state.h"
 #include "halftone/python_stub/python_graph.h"
 #include "halftone/python_stub/tracing.h"
+#include "halftone/python_stub/weak_handle.h"
 
 namespace halftone::python {
 namespace {
@@ -21,63 +22,7 @@ namespace {
 // Constructors raise at once: the traceback has the line.
 constexpr nn::Loc kNoLine;
 
-// A handle on something of a graph that may be gone, see PythonGraph::alive.
-template <typename Handle>
-class Weak {
- public:
-  Weak(Handle handle, const PythonGraph& graph) : Weak(std::move(handle), graph.alive(), &graph) {}
-  Weak(Handle handle, std::weak_ptr<void> alive, const PythonGraph* graph)
-      : handle_(std::move(handle)),
-        name_(handle_.name()),
-        graph_(std::move(alive)),
-        owner_(graph) {}
-  // A handle on a part of this.
-  template <typename Part>
-  Weak<Part> With(Part part) const {
-    return Weak<Part>(std::move(part), graph_, owner_);
-  }
-  // That of a graph's own scaler may come later than the handle.
-  const std::string& name() const { return graph_.expired() ? name_ : handle_.name(); }
-  Handle& get() {
-    if (graph_.expired()) {
-      Raise(FailedPrecondition(name_.empty() ? "grad_scaler()" : name_,
-                               ": its graph no longer exists"));
-    }
-    return handle_;
-  }
-  // Waits for a call that another thread makes, without the interpreter lock. Raises like get().
-  GraphLock Lock() {
-    get();
-    return GraphLock(*owner_);
-  }
-
- private:
-  Handle handle_;
-  std::string name_;
-  std::weak_ptr<void> graph_;
-  const PythonGraph* owner_;  // valid while graph_ is
-};
 using Metadata = std::map<std::string, std::string>;
-using OptimizerHandle = Weak<nn::OptimizerHandle>;
-using GroupHandle = Weak<nn::GroupHandle>;
-using PlateauHandle = Weak<nn::PlateauHandle>;
-using ScalerHandle = Weak<nn::ScalerHandle>;
-
-template <typename Handle, typename R>
-auto Getter(R (Handle::*get)() const) {
-  return [get](Weak<Handle>& handle) {
-    const GraphLock lock = handle.Lock();
-    return (handle.get().*get)();
-  };
-}
-
-template <typename Handle, typename T>
-auto Setter(absl::Status (Handle::*set)(T)) {
-  return [set](Weak<Handle>& handle, T value) {
-    const GraphLock lock = handle.Lock();
-    Check((handle.get().*set)(value));
-  };
-}
 
 // A function of a graph that waits for calls of other threads.
 template <typename R, typename... Args>
@@ -245,6 +190,15 @@ void BindState(py::class_<PythonGraph>& graph) {
              const GraphLock lock(g);
              return Text(g.first_nonfinite_param());
            })
+      .def("first_nonfinite_node",
+           [](PythonGraph& g, const py::args& inputs) {
+             std::optional<nn::NonFiniteNode> found;
+             g.WithInputs(inputs, [&](absl::Span<const Tensor> in) -> absl::Status {
+               HT_ASSIGN_OR_RETURN(found, g.first_nonfinite_node(in));
+               return absl::OkStatus();
+             });
+             return found;
+           })
       .def_property_readonly("run_count", Locked(&nn::Graph::run_count));
 }
 
@@ -267,74 +221,6 @@ void BindTexts(py::class_<PythonGraph>& graph) {
 }
 
 }  // namespace
-
-void BindHandles(py::module_& m) {
-  py::class_<GroupHandle>(m, "GroupHandle", py::is_final())
-      .def_property("lr", Getter(&nn::GroupHandle::lr), Setter(&nn::GroupHandle::set_lr))
-      .def_property_readonly("parameters", Getter(&nn::GroupHandle::parameters));
-  using O = nn::OptimizerHandle;
-  py::class_<OptimizerHandle>(m, "OptimizerHandle", py::is_final())
-      .def_property_readonly("name", &OptimizerHandle::name)
-      .def_property("lr", Getter(&O::lr), Setter(&O::set_lr))
-      .def_property_readonly("groups",
-                             [](OptimizerHandle& h) {
-                               std::vector<GroupHandle> groups;
-                               for (size_t i = 0; i < h.get().num_groups(); ++i) {
-                                 groups.push_back(h.With(h.get().group(i)));
-                               }
-                               return groups;
-                             })
-      .def_property_readonly("applied_steps", Getter(&O::applied_steps))
-      .def_property_readonly("grad_norm", Getter(&O::grad_norm))
-      .def_property_readonly("last_step_skipped", Getter(&O::last_step_skipped));
-  using P = nn::PlateauHandle;
-  py::class_<PlateauHandle>(m, "PlateauHandle", py::is_final())
-      .def(
-          "step",
-          [](PlateauHandle& h, double metric) {
-            const GraphLock lock = h.Lock();
-            return Unwrap(h.get().step(metric));
-          },
-          py::arg("metric"))
-      .def_property_readonly("best", Getter(&P::best))
-      .def_property_readonly("num_bad_epochs", Getter(&P::num_bad_epochs))
-      .def_property_readonly("cooldown_counter", Getter(&P::cooldown_counter));
-  using S = nn::ScalerHandle;
-  py::class_<ScalerHandle>(m, "ScalerHandle", py::is_final())
-      .def_property_readonly("name", &ScalerHandle::name)
-      .def_property("scale", Getter(&S::scale), Setter(&S::set_scale))
-      .def_property("growth_factor", Getter(&S::growth_factor), Setter(&S::set_growth_factor))
-      .def_property("backoff_factor", Getter(&S::backoff_factor), Setter(&S::set_backoff_factor))
-      .def_property("growth_interval", Getter(&S::growth_interval), Setter(&S::set_growth_interval))
-      .def_property_readonly("growth_tracker", Getter(&S::growth_tracker))
-      .def_property_readonly("total_steps", Getter(&S::total_steps))
-      .def_property_readonly("skipped_count", Getter(&S::skipped_count))
-      .def_property_readonly("consecutive_skips", Getter(&S::consecutive_skips))
-      .def("state_dict",
-           [](ScalerHandle& h) {
-             const GraphLock lock = h.Lock();
-             return Unwrap(h.get().state_dict());
-           })
-      .def(
-          "load_state_dict",
-          [](ScalerHandle& h, const amp::StateDict& state) {
-            const GraphLock lock = h.Lock();
-            Check(h.get().load_state_dict(state));
-          },
-          py::arg("state"));
-  py::class_<nn::LoadMismatch>(m, "LoadMismatch", py::is_final())
-      .def_readonly("name", &nn::LoadMismatch::name)
-      .def_readonly("got", &nn::LoadMismatch::got)
-      .def_readonly("expected", &nn::LoadMismatch::expected);
-  py::class_<nn::LoadReport>(m, "LoadReport", py::is_final())
-      .def_readonly("missing", &nn::LoadReport::missing)
-      .def_readonly("unexpected", &nn::LoadReport::unexpected)
-      .def_readonly("mismatched", &nn::LoadReport::mismatched)
-      .def_readonly("unused_renames", &nn::LoadReport::unused_renames)
-      .def("__repr__", [](const nn::LoadReport& report) {
-        return Text("LoadReport(" + report.ToString() + ")");
-      });
-}
 
 // `with nn.EmaScope(graph):`
 class AveragesScope {

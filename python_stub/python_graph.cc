@@ -142,10 +142,18 @@ void PythonGraph::ExportOnnx(const std::string& path, const py::args& inputs) {
 }
 
 void PythonGraph::Compile(const py::args& inputs) {
+  WithInputs(inputs, [](absl::Span<const Tensor>) { return absl::OkStatus(); });
+}
+
+void PythonGraph::WithInputs(const py::args& inputs,
+                             absl::FunctionRef<absl::Status(absl::Span<const Tensor>)> f) {
   const GraphLock lock(*this);
   const Calling calling(&calling_, name());
   TakeInputs(inputs);
-  const absl::Status status = WithoutInterpreterLock([&] { return CompileForInputs().status(); });
+  const absl::Status status = WithoutInterpreterLock([&]() -> absl::Status {
+    HT_RETURN_IF_ERROR(CompileForInputs().status());
+    return f(inputs_);
+  });
   RaiseKept();
   Check(status);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "halftone/graph/nn/graph.h"
 #include "halftone/python_stub/arrays.h"
 
@@ -55,6 +56,10 @@ class PythonGraph : public nn::Graph {
   // whatever build() raises.
   py::object Call(const py::args& inputs);
   void Compile(const py::args& inputs);
+  // Calls `f` with the inputs, for which the graph is compiled, without the interpreter lock but for
+  // build(). Errors: those of Call, and of `f`.
+  void WithInputs(const py::args& inputs,
+                  absl::FunctionRef<absl::Status(absl::Span<const Tensor>)> f);
   void ExportOnnx(const std::string& path, const py::args& inputs);
 
   // Handles on optimizers and scalers are valid while this is not expired. They hold no reference:

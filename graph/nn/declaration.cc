@@ -177,6 +177,7 @@ std::string Declaration::NextScalerName() const { return Concat("scaler", scaler
 void Declaration::FindScalerState(ScalerEntry& entry) const {
   entry.consecutive_skips = store_.Find(entry.name + ".consecutive_skips");
   entry.scale = store_.Find(entry.name + ".scale");
+  entry.total_steps = store_.Find(entry.name + ".total_steps");
 }
 
 std::string Declaration::AddScaler(const amp::GradScaler& scaler, Loc loc) {

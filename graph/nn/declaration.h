@@ -53,6 +53,9 @@ struct OptimizerEntry {
 struct ScalerRule {
   amp::GradScaler scaler;
   uint64_t version = 0;  // grows with every change of it
+  // Not part of the rule, but as common: the scale as it was seen last (NaN: never), and its changes.
+  float seen_scale = std::numeric_limits<float>::quiet_NaN();
+  amp::ScaleHistory history = {};
 };
 
 struct ScalerEntry {
@@ -63,6 +66,9 @@ struct ScalerEntry {
   // Looked up once: read after every step. Null if disabled.
   std::shared_ptr<runtime::VariableStorage> consecutive_skips = nullptr;
   std::shared_ptr<runtime::VariableStorage> scale = nullptr;
+  std::shared_ptr<runtime::VariableStorage> total_steps = nullptr;
+  // That of the training step begun last; NaN where an accelerator alone knows it.
+  float step_scale = std::numeric_limits<float>::quiet_NaN();
   // consecutive_skips when the scale was first seen where backing off ends; -1: it is not there.
   int64_t stuck_since = -1;
   bool stuck_is_noted = false;

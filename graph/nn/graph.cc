@@ -5,6 +5,7 @@
 
 #include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/nn/module_util.h"
+#include "halftone/graph/nn/scaler_watch.h"
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/passes/amp/report.h"
 
@@ -48,9 +49,8 @@ absl::StatusOr<std::vector<Tensor>> Graph::operator()(absl::Span<const Tensor> i
     HT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type.dtype, type.shape));
     out.push_back(std::move(tensor));
   }
-  step->SetInputs(in);
   step->SetOutputs(out);
-  HT_RETURN_IF_ERROR(impl_->Execute(*step, config));
+  HT_RETURN_IF_ERROR(impl_->Execute(*step, in, config));
   return out;
 }
 
@@ -72,9 +72,8 @@ absl::Status Graph::Run(absl::Span<const Tensor> in, absl::Span<Tensor> out) {
     }
   }
   HT_RETURN_IF_ERROR(CheckOverlap(name(), *step, in, out));
-  step->SetInputs(in);
   step->SetOutputs(out);
-  return impl_->Execute(*step, config);
+  return impl_->Execute(*step, in, config);
 }
 
 absl::Status Graph::compile(absl::Span<const Tensor> in) {
@@ -235,6 +234,15 @@ std::string Graph::first_nonfinite_param() const {
   return impl_->state.FirstNonFinite();
 }
 
+absl::StatusOr<std::optional<NonFiniteNode>> Graph::first_nonfinite_node(
+    absl::Span<const Tensor> in) {
+  const runtime::StateLock lock = Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  const auto describe = [this](const Values& values) { return build(values); };
+  HT_ASSIGN_OR_RETURN(const CompiledStep* step, impl_->Prepare(config, describe, in));
+  return impl_->FirstNonFiniteNode(*step, in);
+}
+
 absl::Status Graph::initialize() {
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
@@ -257,7 +265,10 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
   HT_RETURN_IF_ERROR(impl_->CheckNoAverages("load_state_dict"));
-  return impl_->state.Load(state, options, config);
+  NoteScales(impl_->declared);
+  const auto report = impl_->state.Load(state, options, config);
+  NoteScales(impl_->declared, /*are_set=*/true);
+  return report;
 }
 
 absl::Status Graph::save_checkpoint(const std::string& path,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "halftone/graph/nn/parameter_split.h"
 #include "halftone/graph/nn/value.h"
 #include "halftone/graph/runtime/load_options.h"
+#include "halftone/graph/runtime/nonfinite_node.h"
 #include "halftone/graph/runtime/state_lock.h"
 #include "halftone/optim/grad_scaler.h"
 #include "halftone/optim/optimizer.h"
@@ -31,6 +33,7 @@ using StateDict = runtime::StateDict;
 using LoadMismatch = runtime::LoadMismatch;
 using LoadOptions = runtime::LoadOptions;
 using LoadReport = runtime::LoadReport;
+using NonFiniteNode = runtime::NonFiniteNode;
 
 // Subclass it, own modules (or refer to modules that live longer), describe the step in build().
 //
@@ -173,6 +176,18 @@ class Graph {
   // where nothing looks at the gradients: a grad scaler, skip_nonfinite, clipping by norm or
   // config.track_grad_norm does.
   std::string first_nonfinite_param() const;
+  // The node at which the infinities and NaNs of a step on `in` began, in forward or backward;
+  // nothing if outputs, gradients and new values are finite. Runs the step once more, kernel by
+  // kernel, and looks at every value; nothing of it is kept: no state changes, no count moves.
+  //
+  // After a training step that was skipped it is that step, with the scale and the random masks
+  // that it had, so with the same inputs bit for bit the same. (But what an optimizer that went on
+  // has changed is as it is now, and with update_buffers_on_skip so are buffers; on an accelerator
+  // the scale is the present one, unless max_consecutive_skips has each call wait for its step.)
+  // Otherwise it is what a call would do now, in the mode of now. Too many skips in a row name the
+  // node by themselves.
+  // Errors: those of a call.
+  absl::StatusOr<std::optional<NonFiniteNode>> first_nonfinite_node(absl::Span<const Tensor> in);
   // Training steps begun, skipped and failed ones included, with accumulation of gradients the
   // micro-batches; not evaluations, nor calls that only told the error of an earlier step. Random
   // masks of a training step follow it, those of an evaluation (where something in it is random) a

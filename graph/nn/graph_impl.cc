@@ -75,7 +75,10 @@ absl::Status Graph::Impl::DumpFirst(CompiledStep& step, const GraphConfig& confi
   return absl::OkStatus();
 }
 
-absl::Status Graph::Impl::Execute(CompiledStep& step, const GraphConfig& config) {
+absl::Status Graph::Impl::Execute(CompiledStep& step, absl::Span<const Tensor> in,
+                                  const GraphConfig& config) {
+  step.SetInputs(in);
+  if (step.training) NoteScalesBefore(declared);
   notes.AddCompilesAnew(step, config.cache_size);
   HT_RETURN_IF_ERROR(DumpFirst(step, config));
   const uint64_t before = under_way.counts().training;
@@ -88,7 +91,9 @@ absl::Status Graph::Impl::Execute(CompiledStep& step, const GraphConfig& config)
       return ran;
     }
   }
-  return AfterUpdate(std::move(ran), before);
+  const bool has_run = ran.ok();
+  const absl::Status status = AfterUpdate(std::move(ran), before);
+  return status.ok() || !has_run ? status : Explain(status, step, in);
 }
 
 absl::Status Graph::Impl::Update(const GraphConfig& config) {
@@ -111,7 +116,10 @@ absl::Status Graph::Impl::Flush(const GraphConfig& config) {
 
 absl::Status Graph::Impl::AfterUpdate(absl::Status ran, uint64_t before) {
   if (ran.ok()) {
-    if (!under_way.any()) NoteStuckScalers(declared, state, notes);
+    if (!under_way.any()) {
+      NoteScales(declared);
+      NoteStuckScalers(declared, state, notes);
+    }
     return CheckSkips(declared, state);
   }
   if (under_way.counts().training != before) {

@@ -16,6 +16,7 @@
 #include "halftone/graph/nn/module_modes.h"
 #include "halftone/graph/nn/step_cache.h"
 #include "halftone/graph/nn/steps_under_way.h"
+#include "halftone/graph/runtime/replay.h"
 
 namespace halftone::nn {
 
@@ -36,8 +37,8 @@ struct Graph::Impl {
   // graph, which `build` may not change: it is put back.
   absl::StatusOr<CompiledStep*> Prepare(GraphConfig& config, Build build,
                                         absl::Span<const Tensor> in);
-  // Runs a step whose operands are set.
-  absl::Status Execute(CompiledStep& step, const GraphConfig& config);
+  // Runs a step whose outputs are set.
+  absl::Status Execute(CompiledStep& step, absl::Span<const Tensor> in, const GraphConfig& config);
   // See Graph::flush.
   absl::Status Flush(const GraphConfig& config);
   // Waits, and forgets all but the `count` steps used last.
@@ -45,6 +46,12 @@ struct Graph::Impl {
   // Gives a graph that lowers to f16 a scaler if it has none: f16 gradients vanish without one. A
   // pass drops it where nothing is f16.
   absl::Status AddAutomaticScaler(const GraphConfig& config);
+  // See Graph::first_nonfinite_node and ScalerHandle::measure_gradients. `step` has run or not.
+  absl::StatusOr<std::optional<NonFiniteNode>> FirstNonFiniteNode(const CompiledStep& step,
+                                                                  absl::Span<const Tensor> in);
+  absl::StatusOr<GradientReport> MeasureGradients(const ScalerEntry& scaler,
+                                                  const CompiledStep& step,
+                                                  absl::Span<const Tensor> in);
   // See EmaScope.
   absl::Status EnterAverages(uint64_t seed);
   absl::Status LeaveAverages();
@@ -95,6 +102,15 @@ struct Graph::Impl {
   absl::Status AfterUpdate(absl::Status ran, uint64_t before);
   // Once a training step is done.
   void AfterTraining(bool ok);
+  // What the last training step started from if it was skipped, else what the next one would.
+  runtime::ReplayOptions ReplayOptionsFor(const CompiledStep& step) const;
+  // Replays `lowered`, a graph of `step`, for each of its micro-batches until `go_on` says no.
+  absl::Status ReplayMicroBatches(const CompiledStep& step, const ir::Graph& lowered,
+                                  runtime::ReplayOptions options, absl::Span<const Tensor> in,
+                                  absl::FunctionRef<bool(const runtime::SeenRanges&)> go_on);
+  // `error` of a call that skipped too many steps, with the node that made the last one bad.
+  absl::Status Explain(const absl::Status& error, const CompiledStep& step,
+                       absl::Span<const Tensor> in);
 };
 
 }  // namespace halftone::nn

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/nn/scaler_watch.h"
 #include "halftone/optim/update_rule.h"
 
 namespace halftone::nn {
@@ -141,7 +142,13 @@ absl::Status ScalerHandle::set_scale(double scale) {
     return InvalidArgument("set_scale: scale = ", scale, "; expected ", amp::kLossScaleRange);
   }
   HT_RETURN_IF_ERROR(CheckMayChange("set_scale"));
-  return graph_->impl_->state.SetScalar(name() + ".scale", scale);
+  Graph::Impl& impl = *graph_->impl_;
+  const runtime::StateLock lock = impl.declared.Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  NoteScales(impl.declared);
+  HT_RETURN_IF_ERROR(impl.state.SetScalar(name() + ".scale", scale));
+  NoteScales(impl.declared, /*are_set=*/true);
+  return absl::OkStatus();
 }
 
 amp::GradScalerOptions ScalerHandle::Options() const {
@@ -190,6 +197,38 @@ int64_t ScalerHandle::total_steps() const { return Counter("total_steps"); }
 int64_t ScalerHandle::skipped_count() const { return Counter("skipped_steps"); }
 int64_t ScalerHandle::consecutive_skips() const { return Counter("consecutive_skips"); }
 
+std::vector<amp::ScaleChange> ScalerHandle::scale_history() const {
+  if (graph_ == nullptr) return {};
+  const runtime::StateLock lock = graph_->impl_->declared.Lock();
+  graph_->impl_->under_way.Settle();
+  NoteScales(graph_->impl_->declared);
+  const ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
+  return entry == nullptr ? std::vector<amp::ScaleChange>() : entry->rule->history.changes();
+}
+
+absl::StatusOr<GradientReport> ScalerHandle::measure_gradients(absl::Span<const Tensor> in) const {
+  HT_RETURN_IF_ERROR(CheckMayChange("measure_gradients"));
+  Graph::Impl& impl = *graph_->impl_;
+  const runtime::StateLock lock = impl.declared.Lock();
+  HT_RETURN_IF_ERROR(lock.status());
+  if (!impl.training) {
+    return FailedPrecondition("measure_gradients: graph @", graph_->name(),
+                              " evaluates; expected train() before");
+  }
+  const auto describe = [this](const Values& values) { return graph_->build(values); };
+  HT_ASSIGN_OR_RETURN(const CompiledStep* step, impl.Prepare(graph_->config, describe, in));
+  const ScalerEntry* entry = impl.declared.FindScaler(name());
+  if (entry->scale == nullptr) {
+    return FailedPrecondition("measure_gradients: ", entry->name, " is disabled; expected a scale");
+  }
+  HT_ASSIGN_OR_RETURN(GradientReport report, impl.MeasureGradients(*entry, *step, in));
+  if (report.parameters.empty()) {
+    return FailedPrecondition("measure_gradients: ", entry->name,
+                              " scales the gradient of no parameter of an optimizer");
+  }
+  return report;
+}
+
 absl::StatusOr<amp::StateDict> ScalerHandle::state_dict() const {
   HT_RETURN_IF_ERROR(Find("state_dict"));
   const runtime::StateLock lock = graph_->impl_->declared.Lock();
@@ -211,6 +250,7 @@ absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
   HT_RETURN_IF_ERROR(CheckMayChange("load_state_dict"));
   const runtime::StateLock lock = graph_->impl_->declared.Lock();
   HT_RETURN_IF_ERROR(lock.status());
+  NoteScales(graph_->impl_->declared);
   ScalerEntry* entry = graph_->impl_->declared.FindScaler(name());
   HT_RETURN_IF_ERROR(entry->rule->scaler.load_state_dict(state));
   ++entry->rule->version;
@@ -219,6 +259,7 @@ absl::Status ScalerHandle::load_state_dict(const amp::StateDict& state) {
       HT_RETURN_IF_ERROR(storage->Assign(value));
     }
   }
+  NoteScales(graph_->impl_->declared, /*are_set=*/true);
   return absl::OkStatus();
 }
 

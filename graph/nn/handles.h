@@ -5,7 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "halftone/core/status.h"
+#include "halftone/core/tensor.h"
+#include "halftone/graph/nn/gradient_report.h"
 #include "halftone/optim/grad_scaler.h"
 
 namespace halftone::nn {
@@ -123,6 +126,17 @@ class ScalerHandle {
   int64_t total_steps() const;
   int64_t skipped_count() const;
   int64_t consecutive_skips() const;
+  // The last changes of the scale, at most amp::ScaleHistory::kCapacity, the oldest first; not part
+  // of the state. On an accelerator the scale is looked at here, and after each step where
+  // max_consecutive_skips has calls wait: changes between two looks are one.
+  std::vector<amp::ScaleChange> scale_history() const;
+  // What f16 loses of the gradients of a training step on `in` at the present scale, and the scale
+  // that would suit them. Runs the step beside the training, in f32 for the gradients and as it is
+  // for the scale; nothing of it is kept, as of Graph::first_nonfinite_node. It compiles at each
+  // call: for every hundredth step, say, not for each.
+  // Errors: those of a call; FailedPrecondition in evaluation mode, and where there is no scaler, or
+  // one that is disabled or scales no gradient.
+  absl::StatusOr<GradientReport> measure_gradients(absl::Span<const Tensor> in) const;
 
   // Options and state with PyTorch's keys, see amp::GradScaler.
   absl::StatusOr<amp::StateDict> state_dict() const;

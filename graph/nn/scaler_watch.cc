@@ -1,8 +1,42 @@
 #include "halftone/graph/nn/scaler_watch.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 namespace halftone::nn {
+namespace {
+
+bool HasScale(const ScalerEntry& entry) {
+  return entry.scale != nullptr && entry.scale->materialised() && entry.total_steps->materialised();
+}
+
+void NoteScale(ScalerEntry& entry, bool is_set) {
+  using Cause = amp::ScaleChange::Cause;
+  const float scale = *entry.scale->value().data<float>();
+  const float before = std::exchange(entry.rule->seen_scale, scale);
+  if (std::isnan(before) || before == scale) return;
+  const Cause cause = is_set ? Cause::kSet : scale < before ? Cause::kOverflow : Cause::kGrowth;
+  entry.rule->history.Add({*entry.total_steps->value().data<int64_t>(), before, scale, cause});
+}
+
+}  // namespace
+
+void NoteScalesBefore(Declaration& declared) {
+  for (ScalerEntry& entry : declared.scalers()) {
+    const bool known = HasScale(entry) && entry.scale->host_is_newest();
+    entry.step_scale =
+        known ? *entry.scale->value().data<float>() : std::numeric_limits<float>::quiet_NaN();
+    if (std::isnan(entry.rule->seen_scale)) entry.rule->seen_scale = entry.step_scale;
+  }
+}
+
+void NoteScales(Declaration& declared, bool are_set) {
+  for (ScalerEntry& entry : declared.scalers()) {
+    if (HasScale(entry)) NoteScale(entry, are_set);
+  }
+}
 
 void NoteStuckScalers(Declaration& declared, const GraphState& state, GraphNotes& notes) {
   const std::deque<OptimizerEntry>& optimizers = declared.optimizers();
@@ -33,11 +67,13 @@ void NoteStuckScalers(Declaration& declared, const GraphState& state, GraphNotes
   }
 }
 
-absl::Status CheckSkips(const Declaration& declared, const GraphState& state) {
-  for (const ScalerEntry& entry : declared.scalers()) {
+absl::Status CheckSkips(Declaration& declared, const GraphState& state) {
+  for (ScalerEntry& entry : declared.scalers()) {
     const int64_t limit = entry.scaler().options().max_consecutive_skips;
     if (limit == 0 || entry.consecutive_skips == nullptr) continue;
     const int64_t skips = *entry.consecutive_skips->value().data<int64_t>();
+    // The step is over, so that looking costs little: the next one knows the scale it starts from.
+    NoteScale(entry, /*is_set=*/false);
     if (skips > limit) {
       return amp::CheckConsecutiveSkips(entry.name, skips, limit, state.FirstNonFinite());
     }

@@ -10,7 +10,13 @@
 namespace halftone::nn {
 
 // Error: FailedPrecondition once a scaler has skipped more steps in a row than it may.
-absl::Status CheckSkips(const Declaration& declared, const GraphState& state);
+absl::Status CheckSkips(Declaration& declared, const GraphState& state);
+// Takes in the scales as a training step is about to use them, without waiting for an accelerator
+// that alone knows them.
+void NoteScalesBefore(Declaration& declared);
+// Takes in the scales as they are, the change of one as one by steps, or by the program. Before and
+// after a change by the program; else when steps are done. Waits for an accelerator.
+void NoteScales(Declaration& declared, bool are_set = false);
 // A note, once, on a scaler that keeps skipping at a scale that cannot fall. Reads no state but
 // after a skipped step; to be called when the step is done.
 void NoteStuckScalers(Declaration& declared, const GraphState& state, GraphNotes& notes);

@@ -252,7 +252,9 @@ TEST(Scaler, TooManySkipsInARowAreAnError) {
   const absl::Status status = CallStatus(probe, {F32({1}, {kInf})});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(status),
-            "scaler0: 3 steps in a row were skipped; limit 2; first non-finite gradient: w");
+            "scaler0: 3 steps in a row were skipped; limit 2; first non-finite gradient: w; "
+            "first non-finite value: input in0 f32[1]: 1 of 1 element is not finite in what the "
+            "step was given");
   EXPECT_EQ(probe.w.value().item(), 1);
 }
 
