@@ -17,7 +17,7 @@ class QuarterOf : public Module {
  public:
   Values forward(const Values& in) override { return {(in[0] + 0.25) - 4096.0, in[1]}; }
 };
-class Product : public Module {
+class ModuleOfProducts : public Module {
  public:
   Value forward(const Value& x) override { return matmul(x, x); }
 };
@@ -43,7 +43,7 @@ class QuarterGraph : public FnGraph {
     EXPECT_EQ(out[1].at(0), 123456789);
     return out[0].at(0);
   }
-  Product product;
+  ModuleOfProducts product;
   QuarterOf quarter;
 };
 
@@ -87,7 +87,7 @@ TEST(ModuleAmp, ResultsInF32) {
 }
 
 TEST(ModuleAmp, F64StaysF64) {
-  Product product;
+  ModuleOfProducts product;
   product.set_amp({.fp32_inputs = {0}, .fp32_outputs = true});
   FnGraph graph([&](const Values& in) -> Values { return {product(in[0])}; });
   graph.add_module("product", product);
