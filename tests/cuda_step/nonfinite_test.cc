@@ -43,19 +43,19 @@ TEST(CudaNonFinite, TooManySkipsNameTheNode) {
 }
 
 TEST(CudaNonFinite, OfASkippedStepHasItsScaleWhereCallsWait) {
-  ScaledProduct graph({.init_scale = 65536, .max_consecutive_skips = 5});
+  ScaledProduct graph({.init_scale = 32768, .max_consecutive_skips = 5});
   ASSERT_TRUE(graph(FullOf(1, 0.5)).ok());
-  ASSERT_TRUE(graph(FullOf(1, 1.5)).ok());
+  ASSERT_TRUE(graph(FullOf(1, 3)).ok());
   ASSERT_TRUE(graph.last_step_skipped());
-  EXPECT_EQ(graph.scaler.scale(), 32768);
-  const auto found = graph.first_nonfinite_node(FullOf(1, 1.5));
+  EXPECT_EQ(graph.scaler.scale(), 16384);
+  const auto found = graph.first_nonfinite_node(FullOf(1, 3));
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_TRUE(found->has_value());
-  EXPECT_EQ((*found)->scales.at("scaler0"), 65536);
+  EXPECT_EQ((*found)->scales.at("scaler0"), 32768);
   EXPECT_NE((*found)->gradient_of, "");
   EXPECT_THAT(graph.scaler.scale_history(),
               ::testing::ElementsAre(
-                  amp::ScaleChange{2, 65536, 32768, amp::ScaleChange::Cause::kOverflow}));
+                  amp::ScaleChange{2, 32768, 16384, amp::ScaleChange::Cause::kOverflow}));
 }
 
 // Neither look changes the steps that follow, nor the casts of the weights that the device keeps.
