@@ -5,11 +5,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
 
 #include "absl/flags/parse.h"
+#include "absl/flags/reflection.h"
 #include "halftone/cli/exit_status.h"
 #include "halftone/core/status.h"
 
@@ -41,6 +43,16 @@ bool AsksForHelp(std::string_view argument) {
   return argument.substr(0, 4) == "help" || argument == "version";
 }
 
+// The library has no '-' in the names of flags: --write-policy is write_policy.
+void PutUnderscores(char* argument) {
+  if (std::strncmp(argument, "--", 2) != 0) return;
+  char* const name = argument + 2;
+  char* const end = name + std::strcspn(name, "=");
+  std::string flag(name, end);
+  std::replace(flag.begin(), flag.end(), '-', '_');
+  if (absl::FindCommandLineFlag(flag) != nullptr) std::replace(name, end, '-', '_');
+}
+
 // The flags library ends the process with status 1 for a wrong flag, as for --help.
 void ChooseExitStatus() {
   if (!parsing) return;
@@ -58,6 +70,7 @@ std::vector<char*> ParseCommandLine(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::atexit(&ChooseExitStatus);
   asked_for_help = std::any_of(argv, argv + argc, &AsksForHelp);
+  std::for_each(argv + std::min(argc, 1), argv + argc, &PutUnderscores);
   parsing = true;
   std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
   parsing = false;

@@ -12,7 +12,7 @@ namespace halftone::cli {
 //   ABSL_FLAG(std::vector<std::string>, feed, {}, "...").OnUpdate([] { cli::NoteList("feed"); });
 void NoteList(const std::string& flag);
 
-// Reads the flags of the program and gives the arguments that are none, the program's name first.
+// Reads the flags of the program, with '-' or '_' in their names, and gives the arguments that are none, the program's name first.
 // Ends the process where the flags do not allow to go on: status 0 after --help and --version, 2
 // with a message on standard error for an unknown flag, a value that a flag cannot take or a list
 // that is given twice.

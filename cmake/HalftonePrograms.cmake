@@ -6,7 +6,8 @@ add_custom_target(halftone_all_programs)
 # What all programs begin and end with.
 file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/*.cc)
 add_library(halftone_cli STATIC ${cli_sources})
-target_link_libraries(halftone_cli PUBLIC halftone_core absl::flags absl::flags_parse absl::flags_usage)
+target_link_libraries(halftone_cli PUBLIC halftone_core absl::flags absl::flags_parse absl::flags_reflection
+                      absl::flags_usage)
 
 function(halftone_programs dir)
   file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/support/*.cc)

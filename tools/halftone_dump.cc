@@ -6,9 +6,7 @@
 // it: 0 no differences, 1 differences, 2 anything that went wrong.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -323,13 +321,6 @@ int Main(const std::vector<char*>& arguments) {
 }  // namespace halftone
 
 int main(int argc, char** argv) {
-  // The flags library has no '-' in names.
-  for (int i = 1; i < argc; ++i) {
-    for (const char* flag : {"--what-if", "--write-policy"}) {
-      if (std::strncmp(argv[i], flag, std::strlen(flag)) != 0) continue;
-      *std::find(argv[i] + 2, argv[i] + std::strlen(argv[i]), '-') = '_';
-    }
-  }
   absl::SetProgramUsageMessage(std::string(halftone::kUsage) + ": shows a graph file");
   return halftone::cli::WithinMemory("halftone_dump", [argc, argv] {
     return halftone::cli::FinishOutput("halftone_dump",
