@@ -2,7 +2,7 @@
 // values. Of a folder that a program's dump wrote (HALFTONE_DUMP) it takes graph, variables and
 // inputs. Exit status: 0, 1 a file cannot be read or written or the step fails, 2 wrong options, or
 // feeds and fetches that do not fit the graph, 3 --compare found a kernel, or a value in another precision,
-// over the tolerance.
+// over the tolerance, or --nonfinite a value that is not finite.
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
@@ -22,6 +22,7 @@
 #include "halftone/tools/support/compare.h"
 #include "halftone/tools/support/feeds.h"
 #include "halftone/tools/support/graph_source.h"
+#include "halftone/tools/support/nonfinite.h"
 #include "halftone/tools/support/precision.h"
 #include "halftone/tools/support/profile.h"
 #include "halftone/tools/support/step.h"
@@ -53,6 +54,12 @@ ABSL_FLAG(std::string, bisect, "",
 ABSL_FLAG(bool, ranges, false,
           "the largest and smallest magnitude of every value in f32, over --steps, what of it f16 "
           "cannot hold, and a policy");
+ABSL_FLAG(std::string, write_policy, "",
+          "file for the policy of --bisect or --ranges, which amp::Policy::ReadFile reads");
+ABSL_FLAG(
+    bool, nonfinite, false,
+    "the first node, in forward and backward, that makes an output, a gradient or a new value "
+    "not finite, in the first of --steps where one is");
 ABSL_FLAG(double, tolerance, 0,
           "of --compare and --bisect, relative to the largest element of a value; "
           "0: 1e-4, or 3e-2 where the step has 16-bit values");
@@ -68,7 +75,12 @@ constexpr size_t kComparedRows = 20;
 constexpr int kDiffers = 3;
 
 // What the values of the last step are looked at for.
-enum class Look : uint8_t { kNone, kReference, kPrecisions, kBisect, kRanges };
+enum class Look : uint8_t { kNone, kReference, kPrecisions, kBisect, kRanges, kNonFinite };
+
+// Whether it is for a step as the graph has it, not for steps in precisions of its own.
+bool IsOfOneStep(Look look) {
+  return look == Look::kNone || look == Look::kReference || look == Look::kNonFinite;
+}
 
 std::optional<DType> ParsePrecision(const std::string& name) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
@@ -88,8 +100,14 @@ absl::Status CheckLook(Look& look) {
   choose(!compare.empty(), compare.size() == 1 ? Look::kReference : Look::kPrecisions);
   choose(!bisect.empty(), Look::kBisect);
   choose(absl::GetFlag(FLAGS_ranges), Look::kRanges);
+  choose(absl::GetFlag(FLAGS_nonfinite), Look::kNonFinite);
+  if (!absl::GetFlag(FLAGS_write_policy).empty() && look != Look::kBisect &&
+      look != Look::kRanges) {
+    return WrongOption("--write-policy: expected --bisect or --ranges with it");
+  }
   if (looks == 0) return absl::OkStatus();
-  if (looks > 1) return WrongOption("--compare, --bisect, --ranges: expected one of them");
+  if (looks > 1)
+    return WrongOption("--compare, --bisect, --ranges, --nonfinite: expected one of them");
   if (look == Look::kReference && compare[0] != "reference") {
     return WrongOption("--compare=", compare[0], ": expected reference, or two of f32, f16, bf16");
   }
@@ -102,10 +120,10 @@ absl::Status CheckLook(Look& look) {
   }
   if (!absl::GetFlag(FLAGS_out).empty() || !absl::GetFlag(FLAGS_profile).empty() ||
       (look != Look::kBisect && !absl::GetFlag(FLAGS_fetch).empty())) {
-    return WrongOption("--compare, --bisect, --ranges: show tables; expected no ",
+    return WrongOption("--compare, --bisect, --ranges, --nonfinite: show tables; expected no ",
                        look == Look::kBisect ? "--out" : "--fetch, --out", " or --profile");
   }
-  if (look != Look::kReference && !absl::GetFlag(FLAGS_save).empty()) {
+  if (!IsOfOneStep(look) && !absl::GetFlag(FLAGS_save).empty()) {
     return WrongOption("--save: steps in several precisions end in several states");
   }
   return absl::OkStatus();
@@ -216,7 +234,7 @@ absl::StatusOr<uint64_t> LoadState(const Session& session, const ir::Graph& lowe
   if (!session.checkpoint.empty()) {
     HT_ASSIGN_OR_RETURN(const tools::LoadedVariables loaded,
                         tools::LoadVariables(session.checkpoint, lowered, store));
-    if (session.look == Look::kNone || session.look == Look::kReference) PrintNotes(loaded.notes);
+    if (IsOfOneStep(session.look)) PrintNotes(loaded.notes);
     run_count = loaded.run_count;
   }
   HT_RETURN_IF_ERROR(tools::GiveVariables(session.model.variables, lowered, store));
@@ -248,7 +266,7 @@ absl::Status Prepare(const std::string& path, Session& session) {
   }
   session.checkpoint = absl::GetFlag(FLAGS_variables);
   if (session.checkpoint.empty()) session.checkpoint = InFolder(folder, "variables.ckpt");
-  if (session.look != Look::kNone && session.look != Look::kReference) return absl::OkStatus();
+  if (!IsOfOneStep(session.look)) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(session.graph,
                       tools::LowerForFetches(graph, absl::GetFlag(FLAGS_fetch), session.device,
                                              absl::GetFlag(FLAGS_dump)));
@@ -299,6 +317,29 @@ absl::Status Compare(Session& session, bool* differs) {
   return absl::OkStatus();
 }
 
+// Sets `found` if a value of a step is not finite.
+absl::Status LookForNonFinite(Session& session, bool* found) {
+  const int steps = absl::GetFlag(FLAGS_steps);
+  HT_ASSIGN_OR_RETURN(
+      const tools::NonFiniteStep result,
+      tools::FindNonFiniteStep(*session.graph.lowered, session.device, absl::GetFlag(FLAGS_seed),
+                               session.store, session.feeds, steps, &session.run_count));
+  *found = result.step >= 0;
+  if (*found) {
+    std::printf("step %d: %s\n", result.step, Printable(result.text).c_str());
+  } else {
+    std::printf("%d %s: outputs, gradients and new values are finite\n", steps,
+                steps == 1 ? "step" : "steps");
+  }
+  return absl::OkStatus();
+}
+
+// Writes the file of --write-policy, if it is asked for.
+absl::Status WritePolicy(const amp::Policy& policy) {
+  const std::string path = absl::GetFlag(FLAGS_write_policy);
+  return path.empty() ? absl::OkStatus() : policy.WriteFile(path);
+}
+
 // Tables of the step in several precisions. Sets `differs` if a value of --compare is over the tolerance.
 absl::Status LookAtPrecision(const Session& session, bool* differs) {
   const tools::StepSource source{
@@ -317,11 +358,13 @@ absl::Status LookAtPrecision(const Session& session, bool* differs) {
   if (session.look == Look::kRanges) {
     HT_ASSIGN_OR_RETURN(const amp::RangeReport report, tools::MeasureRanges(source));
     text = tools::ToTable(report, source.traced, kComparedRows);
+    HT_RETURN_IF_ERROR(WritePolicy(tools::ProposedPolicy(report, source.traced)));
   } else if (session.look == Look::kBisect) {
     const DType low = *ParsePrecision(absl::GetFlag(FLAGS_bisect));
     HT_ASSIGN_OR_RETURN(const tools::Culprits culprits,
                         tools::FindCulpritNodes(source, low, tolerance));
     text = tools::ToText(culprits, tolerance);
+    HT_RETURN_IF_ERROR(WritePolicy(culprits.policy));
   } else {
     const std::vector<std::string> names = absl::GetFlag(FLAGS_compare);
     HT_ASSIGN_OR_RETURN(
@@ -340,6 +383,8 @@ absl::Status Execute(Session& session, bool* differs) {
       return RunSteps(session);
     case Look::kReference:
       return Compare(session, differs);
+    case Look::kNonFinite:
+      return LookForNonFinite(session, differs);
     default:
       return LookAtPrecision(session, differs);
   }
@@ -368,7 +413,7 @@ int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "halftone_run FILE|FOLDER|MODEL.onnx --feed x=x.npy --fetch y [--variables CHECKPOINT] [--seed N] "
       "[--steps N] [--out DIR] [--device cpu|reference|cuda[:N]] [--profile trace.json] "
-      "[--compare reference|f32,f16] [--bisect f16] [--ranges]: runs a graph file");
+      "[--compare reference|f32,f16] [--bisect f16] [--ranges] [--nonfinite]: runs a graph file");
   return halftone::cli::WithinMemory("halftone_run", [argc, argv] {
     return halftone::cli::FinishOutput("halftone_run",
                                        halftone::Main(halftone::cli::ParseCommandLine(argc, argv)));

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "halftone/core/io/npy.h"
 #include "halftone/graph/ir/text.h"
+#include "halftone/passes/amp/policy.h"
 #include "halftone/tests/programs/start.h"
 #include "halftone/tests/support/temp_dir.h"
 #include "halftone/tools/support/culprits.h"
@@ -24,18 +26,20 @@ struct Search {
   int trials = 0;
 };
 
-// `count` candidates, of which these must be left out.
-Search FindPlanted(int count, const std::vector<int>& planted) {
+// `count` candidates, of which these must be left out; the first `suspects` are tried first.
+Search FindPlanted(int count, const std::vector<int>& planted, size_t suspects = 0) {
   std::vector<std::string> candidates;
   for (int i = 0; i < count; ++i) candidates.push_back(Concat("n", i));
   Search search;
   const auto found = tools::FindCulprits(
-      candidates, [&](const std::vector<std::string>& out) -> absl::StatusOr<bool> {
+      candidates,
+      [&](const std::vector<std::string>& out) -> absl::StatusOr<bool> {
         ++search.trials;
         return std::all_of(planted.begin(), planted.end(), [&](int p) {
           return std::find(out.begin(), out.end(), candidates[static_cast<size_t>(p)]) != out.end();
         });
-      });
+      },
+      suspects);
   EXPECT_TRUE(found.ok()) << found.status();
   if (found.ok()) search.found = *found;
   return search;
@@ -57,6 +61,20 @@ TEST(FindCulprits, FindsSeveralAndNone) {
   EXPECT_THAT(none.found, IsEmpty());
   EXPECT_EQ(none.trials, 1);
   EXPECT_THAT(FindPlanted(0, {}).found, IsEmpty());
+}
+
+TEST(FindCulprits, TriesSuspectsFirst) {
+  for (int p = 0; p < 300; ++p) {
+    const Search search = FindPlanted(300, {p}, 20);
+    EXPECT_THAT(search.found, ElementsAre(Concat("n", p)));
+    EXPECT_LE(search.trials, p < 20 ? 8 : 11) << p;
+    EXPECT_LE(FindPlanted(300, {p}, 1).trials, p < 1 ? 3 : 11) << p;
+    EXPECT_LE(FindPlanted(300, {p}, 300).trials, 11) << p;
+  }
+  EXPECT_THAT(FindPlanted(300, {3, 7, 250}, 20).found, ElementsAre("n3", "n7", "n250"));
+  EXPECT_THAT(FindPlanted(300, {7, 8}, 20).found, ElementsAre("n7", "n8"));
+  EXPECT_THAT(FindPlanted(300, {}, 20).found, IsEmpty());
+  EXPECT_THAT(FindPlanted(4, {0, 1, 2, 3}, 2).found, ElementsAre("n0", "n1", "n2", "n3"));
 }
 
 TEST(FindCulprits, AnErrorEndsIt) {
@@ -149,6 +167,80 @@ TEST_F(HalftoneRunPrecision, MeasuresRanges) {
             "no_trim: true\n");
 }
 
+TEST_F(HalftoneRunPrecision, WritesThePolicyThatItProposes) {
+  const std::string file = dir_.Path("policy.txt");
+  for (const char* look : {"--ranges", "--bisect f16"}) {
+    const Result run = Run(kProduct, Concat(look, " --write-policy ", file, Feed("x", kLarge)));
+    EXPECT_EQ(run.status, 0) << run.err;
+    const auto policy = amp::Policy::ReadFile(file);
+    ASSERT_TRUE(policy.ok()) << policy.status();
+    EXPECT_EQ(*policy, (amp::Policy{.dtype = DType::kF16, .deny = {"y"}, .trim = false})) << look;
+  }
+  EXPECT_EQ(Run(kProduct,
+                "--ranges --write-policy " + file + Feed("x", Tensor::Full(DType::kF32, {2, 2}, 1)))
+                .status,
+            0);
+  EXPECT_EQ(*amp::Policy::ReadFile(file), (amp::Policy{.dtype = DType::kF16, .trim = false}));
+}
+
+// One suspect of 300: the first run measures, the others are trials.
+TEST_F(HalftoneRunPrecision, BisectsAmongThoseThatLeaveTheRangeFirst) {
+  std::string graph =
+      "graph @g(%x: f32[1,1]) {\n"
+      "  %w = variable \"w\" {init=\"constant(1)\"} : f32[1,1]\n"
+      "  %large = variable \"large\" {init=\"constant(60000)\"} : f32[1,1]\n"
+      "  %small = variable \"small\" {init=\"constant(1e-5)\"} : f32[1,1]\n"
+      "  amp() {dtype=f16, trim=false}\n";
+  std::string from = "%x";
+  for (int i = 0; i < 298; ++i) {
+    const std::string next = Concat("%a", i);
+    if (i == 150) {
+      graph += Concat("  %bad = mul(", from, ", %large)\n  %back = mul(%bad, %small)\n");
+      from = "%back";
+    }
+    graph += Concat("  ", next, " = linear(", from, ", %w)\n");
+    from = next;
+  }
+  graph += Concat("  return ", from, "\n}\n");
+  const Result run = Run(graph, "--bisect f16" + Feed("x", Tensor::Full(DType::kF32, {1, 1}, 4)));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(
+      run.out,
+      "4 runs, 300 nodes in f16 (1 of them beyond its range): outputs are within 0.03 of those "
+      "in f32 with this policy:\nversion: 1\ndtype: \"f16\"\ndeny: "
+      "\"bad\"\nno_trim: true\n");
+}
+
+// 90,000 is infinite in f16; the second step has the gradient's fault.
+TEST_F(HalftoneRunPrecision, NamesTheFirstNonFiniteNode) {
+  constexpr const char* kGraph =
+      "graph @g(%x: f32[2]) {\n"
+      "  %w = variable \"w\" {init=\"constant(1)\"} : f32[2]\n"
+      "  amp() {dtype=f16, trim=false, allow=[\"y\"]}\n"
+      "  %y = mul(%w, %x)\n"
+      "  %l = sum(%y) {axes=[]}\n"
+      "  backward(%l) {scaler=\"s\"}\n"
+      "  %n, %a = optimizer() {params=[\"w\"], rule=\"sgd\", lr=200, scaler=\"s\"}\n"
+      "  scaler() {name=\"s\", init_scale=1}\n"
+      "  return loss=%l\n"
+      "}\n";
+  const auto look = [&](double x) {
+    return Run(kGraph, "--nonfinite --steps 3" + Feed("x", Tensor::Full(DType::kF32, {2}, x)));
+  };
+  const Result fine = look(0.5);
+  EXPECT_EQ(fine.status, 0) << fine.err;
+  EXPECT_EQ(fine.out, "3 steps: outputs, gradients and new values are finite\n");
+  // w = 1, then 1 - 200 * 300: times 300 it is infinite in f16.
+  const Result second = look(300);
+  EXPECT_EQ(second.status, 3) << second.err;
+  EXPECT_THAT(second.out,
+              HasSubstr("step 1: %y (mul) f16[2]: 2 of 2 elements are not finite; f16: "));
+  EXPECT_THAT(second.out, HasSubstr("magnitudes 60000 to 60000"));
+  const Result input = look(std::numeric_limits<double>::infinity());
+  EXPECT_EQ(input.status, 3);
+  EXPECT_THAT(input.out, HasSubstr("step 0: input x f32[2]: 2 of 2 elements are not finite"));
+}
+
 // Of 300 nodes in f16 one rounds away what %d, in f32, would be: (1 + 2^-13) - 1.
 TEST_F(HalftoneRunPrecision, BisectsToTheNodeAtFault) {
   std::string graph =
@@ -190,6 +282,8 @@ TEST_F(HalftoneRunPrecision, AsksForOneLookAndWhatItTakes) {
   EXPECT_THAT(err("--bisect f32"), HasSubstr("--bisect=f32: expected f16 or bf16"));
   EXPECT_THAT(err("--bisect f16 --ranges"), HasSubstr("expected one of them"));
   EXPECT_THAT(err("--ranges --fetch y"), HasSubstr("expected no --fetch, --out or --profile"));
+  EXPECT_THAT(err("--nonfinite --ranges"), HasSubstr("expected one of them"));
+  EXPECT_THAT(err("--nonfinite --write-policy p"), HasSubstr("expected --bisect or --ranges"));
   EXPECT_THAT(err("--bisect f16 --save s.ckpt"), HasSubstr("end in several states"));
 }
 

@@ -237,7 +237,7 @@ TEST_F(HalftoneRun, RefusesWrongOptions) {
             "--compare=reference: expected --device=cpu or cuda\n");
   EXPECT_EQ(
       Error(2, ok + " --compare=reference --out=" + dir_.path()),
-      "--compare, --bisect, --ranges: show tables; expected no --fetch, --out or --profile\n");
+      "--compare, --bisect, --ranges, --nonfinite: show tables; expected no --fetch, --out or --profile\n");
   EXPECT_EQ(Error(2, graph + " --feed x"), "--feed x: expected INPUT=" + sources);
   for (const char* source :
        {"x=", "x=random", "x=normal", "x=arange:0", "x=normal:-1", "x=ones:2"}) {

@@ -1,6 +1,8 @@
 #include "halftone/tools/support/precision.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/runtime/compile.h"
@@ -32,13 +34,20 @@ absl::Status Prepare(const StepSource& source, DType dtype,
   return absl::OkStatus();
 }
 
-// Runs `count` steps; the outputs of the last.
+// Runs `count` steps; the outputs of the last. `ranges` takes in all values, where it is not null.
 absl::StatusOr<std::vector<Tensor>> RunSteps(const StepSource& source, int count,
-                                             Prepared& prepared) {
+                                             Prepared& prepared,
+                                             amp::RangeReport* ranges = nullptr) {
   std::vector<Tensor> outputs;
   if (count == 0) return outputs;
   HT_ASSIGN_OR_RETURN(Step step, Step::Create(prepared.lowered->Clone(), source.device, source.seed,
                                               prepared.store));
+  if (ranges != nullptr) {
+    step.executable().set_watch([ranges](ir::Value value, const Tensor& tensor) {
+      ranges->Add(value, tensor);
+      return absl::OkStatus();
+    });
+  }
   for (int i = 0; i < count; ++i) {
     HT_ASSIGN_OR_RETURN(outputs, step.Run(source.feeds, prepared.run_count++));
   }
@@ -189,19 +198,13 @@ std::string ToTable(const std::vector<PrecisionDifference>& differences, double 
 absl::StatusOr<amp::RangeReport> MeasureRanges(const StepSource& source) {
   Prepared prepared;
   HT_RETURN_IF_ERROR(Prepare(source, DType::kF32, {}, {}, prepared));
-  HT_ASSIGN_OR_RETURN(KeptStep step, KeptStep::Create(*prepared.lowered, source.device, source.seed,
-                                                      prepared.store));
   amp::RangeReport report;
-  for (int i = 0; i < source.steps; ++i) {
-    HT_ASSIGN_OR_RETURN(const Values values, step.Run(source.feeds, prepared.run_count++));
-    for (const auto& node : step.graph().nodes()) {
-      if (passes::IsSource(*node)) continue;
-      for (int k = 0; k < node->num_outputs(); ++k) {
-        report.Add(node->output(k), values.at({node->id(), k}));
-      }
-    }
-  }
+  HT_RETURN_IF_ERROR(RunSteps(source, source.steps, prepared, &report).status());
   return report;
+}
+
+amp::Policy ProposedPolicy(const amp::RangeReport& report, const ir::Graph& traced) {
+  return PolicyIn(traced, DType::kF16, report.Propose(traced).deny);
 }
 
 std::string ToTable(const amp::RangeReport& report, const ir::Graph& traced, size_t limit) {
@@ -221,16 +224,28 @@ std::string ToTable(const amp::RangeReport& report, const ir::Graph& traced, siz
   const size_t shown = rows.size() - 1;
   std::string text = FormatTable(std::move(rows));
   if (all.size() > shown) text += Concat("and ", all.size() - shown, " more\n");
-  const std::vector<std::string> denied = report.Propose(traced).deny;
-  if (denied.empty()) return text + "no node of the graph as traced leaves the range of f16\n";
+  if (report.Propose(traced).deny.empty()) {
+    return text + "no node of the graph as traced leaves the range of f16\n";
+  }
   return text + "a policy that keeps f32 what leaves the range of f16:\n" +
-         PolicyIn(traced, DType::kF16, denied).ToString();
+         ProposedPolicy(report, traced).ToString();
 }
 
 absl::StatusOr<Culprits> FindCulpritNodes(const StepSource& source, DType low, double tolerance) {
-  HT_ASSIGN_OR_RETURN(const std::vector<std::string> candidates, LowNodes(source, low));
-  HT_ASSIGN_OR_RETURN(const std::vector<Tensor> want, OutputsIn(source, DType::kF32, {}));
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> in_order, LowNodes(source, low));
+  Prepared wide;
+  HT_RETURN_IF_ERROR(Prepare(source, DType::kF32, {}, source.fetch, wide));
+  amp::RangeReport ranges;
+  HT_ASSIGN_OR_RETURN(const std::vector<Tensor> want,
+                      RunSteps(source, source.steps, wide, low == DType::kF16 ? &ranges : nullptr));
+  const std::vector<std::string> denied = ranges.Propose(source.traced).deny;
+  const std::set<std::string> suspects(denied.begin(), denied.end());
+  std::vector<std::string> candidates = in_order;
+  const auto others = std::stable_partition(
+      candidates.begin(), candidates.end(),
+      [&suspects](const std::string& path) { return suspects.count(path) != 0; });
   Culprits culprits;
+  culprits.suspects = static_cast<size_t>(others - candidates.begin());
   culprits.candidates = candidates.size();
   culprits.runs = 1;
   const auto works = [&](const std::vector<std::string>& f32_paths) -> absl::StatusOr<bool> {
@@ -238,19 +253,23 @@ absl::StatusOr<Culprits> FindCulpritNodes(const StepSource& source, DType low, d
     HT_ASSIGN_OR_RETURN(const std::vector<Tensor> got, OutputsIn(source, low, f32_paths));
     return AllWithin(got, want, tolerance);
   };
-  auto found = FindCulprits(candidates, works);
+  auto found = FindCulprits(candidates, works, culprits.suspects);
   if (!found.ok())
     return Annotate(found.status(), Concat("outputs stay farther than ", tolerance,
                                            " from those in f32: nodes in ", Name(low), ": "));
-  culprits.paths = *std::move(found);
+  const std::set<std::string> at_fault(found->begin(), found->end());
+  std::copy_if(in_order.begin(), in_order.end(), std::back_inserter(culprits.paths),
+               [&at_fault](const std::string& path) { return at_fault.count(path) != 0; });
   culprits.policy = PolicyIn(source.traced, low, culprits.paths);
   return culprits;
 }
 
 std::string ToText(const Culprits& culprits, double tolerance) {
-  const std::string text =
-      Concat(culprits.runs, " runs, ", culprits.candidates, " nodes in ",
-             Name(*culprits.policy.dtype), ": outputs are within ", tolerance, " of those in f32");
+  const std::string text = Concat(
+      culprits.runs, " runs, ", culprits.candidates, " nodes in ", Name(*culprits.policy.dtype),
+      culprits.suspects == 0 ? std::string()
+                             : Concat(" (", culprits.suspects, " of them beyond its range)"),
+      ": outputs are within ", tolerance, " of those in f32");
   if (culprits.paths.empty()) return text + "\n";
   return text + " with this policy:\n" + culprits.policy.ToString();
 }

@@ -48,15 +48,19 @@ std::string ToTable(const std::vector<PrecisionDifference>& differences, double 
 
 // The ranges of all values of f32 steps, `source.steps` of them. Errors: as above.
 absl::StatusOr<amp::RangeReport> MeasureRanges(const StepSource& source);
-// At most `limit` rows, then the policy, if it says anything.
+// The policy of the graph in f16, with what leaves its range denied too.
+amp::Policy ProposedPolicy(const amp::RangeReport& report, const ir::Graph& traced);
+// At most `limit` rows, then that policy, if it denies anything more.
 std::string ToTable(const amp::RangeReport& report, const ir::Graph& traced, size_t limit);
 
 // The fewest nodes to keep f32 so that the outputs in mixed precision are within `tolerance` of those in
-// f32, as RelativeError has it.
+// f32, as RelativeError has it. For f16 those are tried first that leave its range in f32
+// (amp::RangeReport), and the others where these do not explain it.
 struct Culprits {
   std::vector<std::string> paths;
   amp::Policy policy;     // of the graph, with these denied
   size_t candidates = 0;  // nodes in 16 bit
+  size_t suspects = 0;    // of them, by their ranges
   int runs = 0;
 };
 // Errors: as above.
