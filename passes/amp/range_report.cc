@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "halftone/passes/rewrite/rewrite.h"
+
 namespace halftone::amp {
 namespace {
 
@@ -37,12 +39,30 @@ std::vector<RangeRow> RangeReport::Rows() const {
 
 Policy RangeReport::Propose(const ir::Graph& graph) const {
   Policy policy{.dtype = DType::kF16};
-  for (const RangeRow& row : rows_) {
-    const ir::Node* node = graph.FindNode(row.node);
-    if (node == nullptr || node->op().name != row.op || !IsLost(row.range)) continue;
-    if (policy.deny.empty() || policy.deny.back() != node->path()) {
-      policy.deny.push_back(node->path());
+  const auto range_of = [this](const ir::Value& value) -> const Range* {
+    const auto at = index_.find(value.ToString());
+    if (at == index_.end() || rows_[at->second].op != value.node->op().name) return nullptr;
+    return &rows_[at->second].range;
+  };
+  const auto gives_lost = [&](const ir::Node& node) {
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      const Range* range = range_of(node.output(i));
+      if (range != nullptr && IsLost(*range)) return true;
     }
+    return false;
+  };
+  const auto would_cast_lost = [&](const ir::Node& node) {
+    const ir::AmpClass own = node.op().amp.f16;
+    return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const ir::Value& input) {
+      const Range* range = range_of(input);
+      if (range == nullptr || range->overflows == 0) return false;
+      return own == ir::AmpClass::kAllow ||
+             (passes::IsSource(*input.node) && own != ir::AmpClass::kDeny);
+    });
+  };
+  for (const auto& node : graph.nodes()) {
+    if (passes::IsSource(*node) || !(gives_lost(*node) || would_cast_lost(*node))) continue;
+    policy.deny.push_back(node->path());
   }
   return policy;
 }

@@ -91,5 +91,31 @@ TEST_F(AmpRangeReport, ProposesPathsOfTheGraph) {
   EXPECT_EQ(report_.Propose(ir::Graph("other")).ToString(), "version: 1\ndtype: \"f16\"\n");
 }
 
+// A matmul would cast the large value back to f16; an add between matmuls becomes f32 with what it
+// reads, but not with an input.
+TEST_F(AmpRangeReport, ProposesWhatReadsALargeValueWhereItMust) {
+  auto graph = ir::Parse(
+      "graph @g(%x: f32[2,2], %y: f32[2,2]) {\n"
+      "  %m = matmul(%x, %x)\n"
+      "  %n = matmul(%m, %x)\n"
+      "  %s = add(%m, %n)\n"
+      "  %t = add(%y, %n)\n"
+      "  %e = exp(%y)\n"
+      "  return %s, %t, %e\n"
+      "}\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto propose = [&](const std::vector<std::string>& large) {
+    RangeReport report;
+    for (const std::string& name : large) {
+      report.Add((*graph)->FindNode(name)->output(), Tensor::Full(DType::kF32, {2, 2}, 1e5));
+    }
+    return report.Propose(**graph).deny;
+  };
+  EXPECT_THAT(propose({"m"}), ElementsAre("m", "n"));
+  EXPECT_THAT(propose({"y"}), ElementsAre("t"));
+  EXPECT_THAT(propose({"x"}), ElementsAre("m", "n"));
+  EXPECT_THAT(propose({"s"}), ElementsAre("s"));
+}
+
 }  // namespace
 }  // namespace halftone::amp

@@ -183,6 +183,28 @@ TEST_F(HalftoneRunPrecision, WritesThePolicyThatItProposes) {
   EXPECT_EQ(*amp::Policy::ReadFile(file), (amp::Policy{.dtype = DType::kF16, .trim = false}));
 }
 
+// The first product is beyond f16 and the second would cast it back; so would the reader of the
+// input, through a reshape.
+TEST_F(HalftoneRunPrecision, TheProposedPolicyGivesWhatF32Gives) {
+  constexpr const char* kGraph =
+      "graph @g(%x: f32[4], %s: f32[2,2]) {\n"
+      "  %w = variable \"w\" {init=\"constant(1)\"} : f32[2,2]\n"
+      "  amp() {dtype=f16, trim=false}\n"
+      "  %r = reshape(%x) {shape=[2,2]}\n"
+      "  %y = matmul(%r, %w)\n"
+      "  %z = matmul(%y, %s)\n"
+      "  return %z\n"
+      "}\n";
+  const std::string feed = Feed("x", Tensor::Full(DType::kF32, {4}, 1e5)) +
+                           Feed("s", Tensor::Full(DType::kF32, {2, 2}, 1e-3)).replace(0, 8, ",");
+  const std::string file = dir_.Path("policy.txt");
+  for (const char* look : {"--ranges", "--bisect f16"}) {
+    const Result run = Run(kGraph, Concat(look, " --write-policy ", file, feed));
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_THAT(amp::Policy::ReadFile(file)->deny, ::testing::IsSupersetOf({"y", "z"})) << look;
+  }
+}
+
 // One suspect of 300: the first run measures, the others are trials.
 TEST_F(HalftoneRunPrecision, BisectsAmongThoseThatLeaveTheRangeFirst) {
   std::string graph =

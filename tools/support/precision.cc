@@ -7,6 +7,7 @@
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/passes/amp/policy.h"
+#include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tools/support/amp_table.h"
 #include "halftone/tools/support/compare.h"
@@ -34,6 +35,36 @@ absl::Status Prepare(const StepSource& source, DType dtype,
   return absl::OkStatus();
 }
 
+// Takes in a value, and what stands for the same bytes.
+void AddRange(const ir::UseMap& uses, ir::Value value, const Tensor& tensor,
+              amp::RangeReport& ranges) {
+  ranges.Add(value, tensor);
+  for (const ir::UseMap::Use& use : uses.uses(value)) {
+    if (passes::IsStorageAlias(*use.node)) AddRange(uses, use.node->output(), tensor, ranges);
+  }
+}
+
+// What the step is given, where f16 cannot hold it.
+absl::Status AddLargeSources(const ir::UseMap& uses, const ir::Graph& graph,
+                             const std::vector<Tensor>& feeds, const runtime::VariableStore& store,
+                             amp::RangeReport& ranges) {
+  size_t input = 0;
+  for (const auto& node : graph.nodes()) {
+    Tensor value;
+    if (passes::IsOp(*node, "input")) value = feeds[input++];
+    if (passes::IsOp(*node, "variable")) {
+      const auto storage = store.Find(node->attrs().GetString("name"));
+      HT_RETURN_IF_ERROR(storage->FetchToHost());
+      value = storage->value();
+    }
+    if (!value.defined() || !IsFloat(value.dtype())) continue;
+    amp::Range range;
+    range.Add(value);
+    if (range.overflows > 0) AddRange(uses, node->output(), value, ranges);
+  }
+  return absl::OkStatus();
+}
+
 // Runs `count` steps; the outputs of the last. `ranges` takes in all values, where it is not null.
 absl::StatusOr<std::vector<Tensor>> RunSteps(const StepSource& source, int count,
                                              Prepared& prepared,
@@ -42,13 +73,18 @@ absl::StatusOr<std::vector<Tensor>> RunSteps(const StepSource& source, int count
   if (count == 0) return outputs;
   HT_ASSIGN_OR_RETURN(Step step, Step::Create(prepared.lowered->Clone(), source.device, source.seed,
                                               prepared.store));
+  const ir::Graph& graph = step.executable().graph();
+  const ir::UseMap uses(graph);
   if (ranges != nullptr) {
-    step.executable().set_watch([ranges](ir::Value value, const Tensor& tensor) {
-      ranges->Add(value, tensor);
+    step.executable().set_watch([&uses, ranges](ir::Value value, const Tensor& tensor) {
+      AddRange(uses, value, tensor, *ranges);
       return absl::OkStatus();
     });
   }
   for (int i = 0; i < count; ++i) {
+    if (ranges != nullptr) {
+      HT_RETURN_IF_ERROR(AddLargeSources(uses, graph, source.feeds, prepared.store, *ranges));
+    }
     HT_ASSIGN_OR_RETURN(outputs, step.Run(source.feeds, prepared.run_count++));
   }
   return outputs;

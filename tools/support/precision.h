@@ -46,7 +46,8 @@ const PrecisionDifference* FirstOver(const std::vector<PrecisionDifference>& dif
 std::string ToTable(const std::vector<PrecisionDifference>& differences, double tolerance,
                     size_t limit);
 
-// The ranges of all values of f32 steps, `source.steps` of them. Errors: as above.
+// The ranges of all values of f32 steps, `source.steps` of them; of inputs and variables where f16
+// cannot hold them. Errors: as above.
 absl::StatusOr<amp::RangeReport> MeasureRanges(const StepSource& source);
 // The policy of the graph in f16, with what leaves its range denied too.
 amp::Policy ProposedPolicy(const amp::RangeReport& report, const ir::Graph& traced);
