@@ -2,6 +2,7 @@
 //
 // The weights of a row are softmax over its keys; two numbers a row are what the gradient needs to
 // make them again. Nothing of size L x S is an operand.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
