@@ -11,7 +11,8 @@ inline TargetTraits CudaTraits() {
           .low_reason = "tensor cores; bf16 needs no loss scaling",
           .channels_last = true,
           .rounds_biases = true,
-          .keeps_low_weights = true};
+          .keeps_low_weights = true,
+          .runs_on_after_fault = true};
 }
 
 }  // namespace halftone::kernels

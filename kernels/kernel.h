@@ -65,11 +65,14 @@ class Kernel {
   // an output that lies over its input untouched once the step has a fault, so only they may write
   // variables in place.
   bool keeps_state_on_fault() const { return keeps_state_on_fault_; }
+  // Whether it writes KernelArgs::copies. Copies that an update leaves are cast before the next step.
+  bool writes_copies() const { return writes_copies_; }
 
  protected:
   size_t workspace_bytes_ = 0;
   std::string implementation_;
   bool keeps_state_on_fault_ = false;
+  bool writes_copies_ = false;
 
  private:
   friend class KernelRegistry;

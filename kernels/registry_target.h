@@ -15,6 +15,7 @@ struct TargetTraits {
   bool channels_last = false;
   bool rounds_biases = false;
   bool keeps_low_weights = false;
+  bool runs_on_after_fault = false;
   // Why kernels of libraries are not to compute on bf16; empty: they are.
   std::string slow_bf16 = {};
   // Whether kernels can be created here; else what they say of a node before that has to do.
@@ -35,6 +36,7 @@ class RegistryTarget : public ir::Target {
   bool PrefersChannelsLast() const override { return traits_.channels_last; }
   bool RoundsBiases() const override { return traits_.rounds_biases; }
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
+  bool RunsOnAfterFault() const override { return traits_.runs_on_after_fault; }
   // The refusal of the first candidate, where the one that a step gets widens.
   std::string WhyWidened(const ir::Node& node) const override;
   bool JoinsUpdates(const std::string& op) const override;

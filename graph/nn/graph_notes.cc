@@ -124,14 +124,19 @@ void GraphNotes::AddMemory(const CompiledStep& step, const Device& device) {
   const auto widened = std::count_if(kernels.begin(), kernels.end(), [](const auto& kernel) {
     return ops::IsWidened(*kernel.node);
   });
-  const int64_t bytes = step.executable->plan().memory.arena_bytes;
+  const runtime::StepPlan& plan = step.executable->plan();
+  int64_t bytes = plan.memory.arena_bytes;
+  for (const runtime::StepPlan::KeptCast& kept : plan.kept) {
+    bytes += kept.call.nodes[0]->output_type().num_bytes();
+  }
   if (widened == 0 || bytes < kSmallArena || notes_.Has(NoteKind::kMoreMemory)) return;
   const absl::StatusOr<int64_t> in_f32 =
       runtime::ArenaBytesInF32(*step.traced, device, step.config.own_passes());
   if (!in_f32.ok() || bytes <= *in_f32) return;
   Add(NoteKind::kMoreMemory,
-      Concat("amp: the step takes ", MiB(bytes), " of working memory, in f32 about ", MiB(*in_f32),
-             ": ", widened, " kernels compute in f32 here and hold f32 copies ",
+      Concat("amp: the step takes ", MiB(bytes),
+             " of working memory and 16-bit weights, in f32 about ", MiB(*in_f32), ": ", widened,
+             " kernels compute in f32 here and hold f32 copies ",
              "of their 16-bit operands; f32 is the better choice on this device"));
 }
 

@@ -172,7 +172,7 @@ absl::Status DeviceRunner::PutStep(char* slot, const void* const* inputs, uint64
   HT_RETURN_IF_ERROR(backend_.CopyToDevice(io_->data(), slot, layout_.state + sizeof(state)));
   if (!warm_) HT_RETURN_IF_ERROR(FetchWritten());
   HT_RETURN_IF_ERROR(BringVariables(slot));
-  HT_RETURN_IF_ERROR(DeriveKept());
+  HT_RETURN_IF_ERROR(DeriveKept(observers));
   HT_RETURN_IF_ERROR(RunStep(observers));
   return backend_.CopyToHost(slot + layout_.state, static_cast<char*>(io_->data()) + layout_.state,
                              layout_.end - layout_.state);
@@ -214,7 +214,7 @@ absl::Status DeviceRunner::BringVariables(char* slot) {
   return absl::OkStatus();
 }
 
-absl::Status DeviceRunner::DeriveKept() {
+absl::Status DeviceRunner::DeriveKept(const Observers& observers) {
   for (size_t k = 0; k < kept_.size(); ++k) {
     const auto variable = static_cast<size_t>(plan_.kept[k].variable);
     const uint64_t version = variables_[variable]->version();
@@ -223,8 +223,24 @@ absl::Status DeviceRunner::DeriveKept() {
     state.stream = backend_.stream();
     const void* const from = places_.variables[variable];
     void* const to = places_.kept[k];
-    plan_.kept[k].kernel->Run({&from, &to, nullptr, &state});
-    HT_RETURN_IF_ERROR(state.error);
+    const StepPlan::Call& call = plan_.kept[k].call;
+    const auto cast = [&] {
+      call.kernel->Run({&from, &to, nullptr, &state});
+      return state.error;
+    };
+    const auto cast_and_wait = [&]() -> absl::Status {
+      HT_RETURN_IF_ERROR(cast());
+      return backend_.Synchronize();
+    };
+    const auto copy = [this](void* host, const void* device, size_t bytes) {
+      return backend_.Download(host, device, bytes);
+    };
+    if (!observers.any()) {
+      HT_RETURN_IF_ERROR(cast());
+    } else {
+      HT_RETURN_IF_ERROR(backend_.Synchronize());
+      HT_RETURN_IF_ERROR(RunObserved(observers, call, &to, {cast_and_wait, copy}));
+    }
     kept_[k]->version = version;
   }
   return absl::OkStatus();

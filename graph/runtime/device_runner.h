@@ -77,7 +77,7 @@ class DeviceRunner : public Runner {
   // Before a run that may end half-way: what the step writes, as the host can bring it again.
   absl::Status FetchWritten();
   absl::Status BringVariables(char* slot);
-  absl::Status DeriveKept();
+  absl::Status DeriveKept(const Observers& observers);
   absl::Status RunStep(const Observers& observers);
   absl::Status Record();
   // Puts all work of the step on `stream`.

@@ -21,20 +21,33 @@ std::vector<size_t> FindArguments(const std::vector<passes::Slot>& slots) {
   return found;
 }
 
+absl::Status CopyOnHost(void* to, const void* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Runner>> HostRunner::Create(
     const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
     std::shared_ptr<Arena> arena) {
   HT_RETURN_IF_ERROR(arena->Reserve(static_cast<size_t>(plan.memory.arena_bytes)));
-  return std::unique_ptr<Runner>(new HostRunner(plan, std::move(variables), std::move(arena)));
+  std::vector<HostCast*> kept;
+  for (const StepPlan::KeptCast& cast : plan.kept) {
+    VariableStorage& variable = *variables[static_cast<size_t>(cast.variable)];
+    HT_ASSIGN_OR_RETURN(HostCast * copy, variable.LowOnHost(cast.dtype));
+    kept.push_back(copy);
+  }
+  return std::unique_ptr<Runner>(
+      new HostRunner(plan, std::move(variables), std::move(kept), std::move(arena)));
 }
 
 HostRunner::HostRunner(const StepPlan& plan,
                        std::vector<std::shared_ptr<VariableStorage>> variables,
-                       std::shared_ptr<Arena> arena)
+                       std::vector<HostCast*> kept, std::shared_ptr<Arena> arena)
     : plan_(plan),
       variables_(std::move(variables)),
+      kept_(std::move(kept)),
       arena_(std::move(arena)),
       patched_inputs_(FindArguments(plan.input_slots)),
       patched_outputs_(FindArguments(plan.output_slots)) {
@@ -42,6 +55,7 @@ HostRunner::HostRunner(const StepPlan& plan,
   places_.outputs.resize(plan.output_types.size());
   for (const Tensor& constant : plan.constants) places_.constants.push_back(constant.raw());
   for (const auto& variable : variables_) places_.variables.push_back(variable->host_data());
+  for (HostCast* cast : kept_) places_.kept.push_back(cast->value.raw());
   Bind();
 }
 
@@ -71,6 +85,29 @@ absl::Status HostRunner::FetchVariables() const {
   return absl::OkStatus();
 }
 
+absl::Status HostRunner::DeriveKept(const Observers& observers) {
+  for (size_t k = 0; k < kept_.size(); ++k) {
+    const auto variable = static_cast<size_t>(plan_.kept[k].variable);
+    const uint64_t version = variables_[variable]->version();
+    if (kept_[k]->version == version) continue;
+    kernels::RunState state;
+    const void* const from = places_.variables[variable];
+    void* const to = places_.kept[k];
+    const StepPlan::Call& call = plan_.kept[k].call;
+    const auto cast = [&] {
+      call.kernel->Run({&from, &to, nullptr, &state});
+      return absl::OkStatus();
+    };
+    if (!observers.any()) {
+      cast().IgnoreError();
+    } else {
+      HT_RETURN_IF_ERROR(RunObserved(observers, call, &to, {cast, CopyOnHost}));
+    }
+    kept_[k]->version = version;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status HostRunner::RunKernels(uint64_t run_count, const Observers& observers) {
   const bool observed = observers.any();
   kernels::RunState state;
@@ -85,11 +122,7 @@ absl::Status HostRunner::RunKernels(uint64_t run_count, const Observers& observe
         call.kernel->Run(args);
         return call.can_fault && state.fault.raised ? FaultOf(call, state.fault) : absl::OkStatus();
       };
-      const auto copy = [](void* to, const void* from, size_t bytes) {
-        std::memcpy(to, from, bytes);
-        return absl::OkStatus();
-      };
-      HT_RETURN_IF_ERROR(RunObserved(observers, call, args.outputs, {run, copy}));
+      HT_RETURN_IF_ERROR(RunObserved(observers, call, args.outputs, {run, CopyOnHost}));
     }
     if (call.can_fault && state.fault.raised) return FaultOf(call, state.fault);
   }
@@ -108,6 +141,7 @@ absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs
                                  uint64_t* run_count, const Observers& observers) {
   HT_RETURN_IF_ERROR(UseNumThreads());
   HT_RETURN_IF_ERROR(FetchVariables());
+  HT_RETURN_IF_ERROR(DeriveKept(observers));
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) Bind();
   BindArguments(inputs, outputs);
@@ -116,6 +150,11 @@ absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs
   CopyAll(plan_.staging_copies);
   CopyAll(plan_.commit_copies);
   for (const int i : plan_.written) variables_[static_cast<size_t>(i)]->HostWrote();
+  for (size_t k = 0; k < kept_.size(); ++k) {
+    const StepPlan::KeptCast& kept = plan_.kept[k];
+    if (!kept.written_by_update) continue;
+    kept_[k]->version = variables_[static_cast<size_t>(kept.variable)]->version();
+  }
   return absl::OkStatus();
 }
 

@@ -11,7 +11,8 @@
 namespace halftone::runtime {
 
 // A fault ends the run at its node: no kernel that can fault runs after a variable was written in
-// place, and everything else is copied at the end. Outputs are written during the step.
+// place, and everything else is copied at the end. Outputs are written during the step. Kept casts
+// hold from step to step, with the version of the value they were made of.
 class HostRunner : public Runner {
  public:
   // `variables` are those of the plan's graph, in order. The plan must outlive the runner. Errors:
@@ -29,7 +30,7 @@ class HostRunner : public Runner {
 
  private:
   HostRunner(const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
-             std::shared_ptr<Arena> arena);
+             std::vector<HostCast*> kept, std::shared_ptr<Arena> arena);
   absl::Status RunStep(const void* const* inputs, void* const* outputs, uint64_t* run_count,
                        const Observers& observers);
   // Where the arena lies now.
@@ -37,11 +38,14 @@ class HostRunner : public Runner {
   // Where the caller's memory lies in this run.
   void BindArguments(const void* const* inputs, void* const* outputs);
   absl::Status FetchVariables() const;
+  // Casts that something else than an update of this step has made stale.
+  absl::Status DeriveKept(const Observers& observers);
   absl::Status RunKernels(uint64_t run_count, const Observers& observers);
   void CopyAll(const std::vector<StepPlan::Copy>& copies) const;
 
   const StepPlan& plan_;
   const std::vector<std::shared_ptr<VariableStorage>> variables_;
+  std::vector<HostCast*> kept_;  // by kept cast
   const std::shared_ptr<Arena> arena_;
   Places places_;
   ArgumentTables tables_;

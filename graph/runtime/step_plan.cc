@@ -25,16 +25,17 @@ bool Computes(const ir::Node& node) {
 class StepPlanner {
  public:
   StepPlanner(std::unique_ptr<ir::Graph> graph, Device::Kind device)
-      : device_(device), is_accelerator_(device == Device::Kind::kCuda), graph_(*graph) {
+      : device_(device),
+        traits_{.keeps_low_weights = device != Device::Kind::kReference,
+                .runs_on_after_fault = device == Device::Kind::kCuda},
+        graph_(*graph) {
     plan_.graph = std::move(graph);
   }
 
   absl::StatusOr<StepPlan> Run() {
     HT_RETURN_IF_ERROR(SelectKernels());
-    if (is_accelerator_) {
-      HT_RETURN_IF_ERROR(JoinUpdates());
-      CollectKept();
-    }
+    if (device_ == Device::Kind::kCuda) HT_RETURN_IF_ERROR(JoinUpdates());
+    if (traits_.keeps_low_weights) CollectKept();
     PlanMemory();
     LayOutCalls();
     LayOutCopies();
@@ -82,14 +83,17 @@ class StepPlanner {
     for (const auto& node : graph_.nodes()) {
       if (!passes::IsKeptCast(*node)) continue;
       const std::string& name = node->input(0).node->attrs().GetString("name");
-      plan_.kept.push_back({graph_.VariableIndex(name), node->output_type().dtype,
-                            kernels_.at(node->id()), /*written_by_update=*/false});
+      StepPlan::KeptCast& kept = plan_.kept.emplace_back();
+      kept.variable = graph_.VariableIndex(name);
+      kept.dtype = node->output_type().dtype;
+      kept.call.nodes = {node.get()};
+      kept.call.kernel = kernels_.at(node->id());
     }
   }
 
   void PlanMemory() {
     plan_.memory = passes::PlanMemory(
-        graph_, passes::PlanOptionsFor(graph_, is_accelerator_, [this](const ir::Node& node) {
+        graph_, passes::PlanOptionsFor(graph_, traits_, [this](const ir::Node& node) {
           const kernels::Kernel& kernel = *kernels_.at(node.id());
           return ir::KernelTraits{static_cast<int64_t>(kernel.workspace_bytes()),
                                   kernel.keeps_state_on_fault()};
@@ -156,11 +160,14 @@ class StepPlanner {
   }
 
   absl::Status FindCopiesOfUpdates() {
-    if (!is_accelerator_) return absl::OkStatus();
+    if (!traits_.keeps_low_weights) return absl::OkStatus();
     for (const StepPlan::Call& call : plan_.calls) {
       size_t output = call.first_output, copy = call.first_copy;
       for (const ir::Node* node : call.nodes) {
-        HT_ASSIGN_OR_RETURN(plan_.copies[copy++], CopyOf(*node, plan_.output_slots[output]));
+        if (call.kernel->writes_copies()) {
+          HT_ASSIGN_OR_RETURN(plan_.copies[copy], CopyOf(*node, plan_.output_slots[output]));
+        }
+        ++copy;
         output += static_cast<size_t>(node->num_outputs());
       }
     }
@@ -169,7 +176,7 @@ class StepPlanner {
 
   // The kept cast that a node writes besides the parameter at `param`; -1: none.
   absl::StatusOr<int> CopyOf(const ir::Node& node, const Slot& param) {
-    if (!node.attrs().Has("low")) return -1;
+    if (!passes::MayWriteLow(node)) return -1;
     const std::optional<DType> low = ops::LowCopyOf(node);
     if (!low.has_value()) return -1;
     for (size_t k = 0; k < plan_.kept.size(); ++k) {
@@ -186,7 +193,7 @@ class StepPlanner {
 
   const kernels::KernelRegistry& registry_ = kernels::KernelRegistry::Global();
   const Device::Kind device_;
-  const bool is_accelerator_;
+  const passes::StepTraits traits_;
   const ir::Graph& graph_;
   std::map<int64_t, std::shared_ptr<kernels::Kernel>> kernels_;  // by node id
   StepPlan plan_;

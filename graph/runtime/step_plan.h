@@ -30,7 +30,7 @@ struct StepPlan {
   struct KeptCast {
     int variable = 0;
     DType dtype = DType::kF16;
-    std::shared_ptr<kernels::Kernel> kernel;
+    Call call;  // its kernel alone, without arguments
     bool written_by_update = false;
   };
   // Of a whole slot that is not empty.
@@ -56,8 +56,8 @@ struct StepPlan {
   std::string kernel_log;
 };
 
-// Selects kernels for a lowered graph and plans memory. On an accelerator casts are kept and
-// updates joined as the graph says; the host, for which neither pays, runs them as nodes. For CUDA
+// Selects kernels for a lowered graph and plans memory. Casts are kept as the graph says, but on the
+// reference device, and updates joined on an accelerator; else they run as nodes. For CUDA
 // a thread calls DeviceBackend::stream first, since kernels ask their libraries for handles of the
 // thread's device. Errors: Unimplemented (a node no kernel runs, with each candidate's reason),
 // ResourceExhausted; Internal if the graph and the plan of memory do not agree on what an update

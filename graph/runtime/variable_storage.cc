@@ -78,6 +78,15 @@ absl::StatusOr<DeviceCopy*> VariableStorage::CopyOn(kernels::DeviceBackend& back
   return &copy;
 }
 
+absl::StatusOr<HostCast*> VariableStorage::LowOnHost(DType low) {
+  HT_CHECK(low != dtype_, "a low copy has another dtype");
+  HostCast& cast = low_on_host_[low];
+  if (!cast.value.defined()) {
+    HT_ASSIGN_OR_RETURN(cast.value, Tensor::Allocate(low, shape_));
+  }
+  return &cast;
+}
+
 absl::Status VariableStorage::Assign(const Tensor& value) {
   if (!value.defined() || value.dtype() != dtype_ || value.shape() != shape_) {
     return InvalidArgument("got ", value.defined() ? value.TypeString() : "an undefined tensor",

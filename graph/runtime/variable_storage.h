@@ -21,6 +21,12 @@ struct DeviceCopy {
   uint64_t version = 0;  // of the value it holds; 0: none
 };
 
+// The cast of a variable to a 16-bit type, in host memory.
+struct HostCast {
+  Tensor value;
+  uint64_t version = 0;  // of the value it was made of; 0: none
+};
+
 // The master value is in plain layout and is made when it is first needed. Its memory, in the host
 // and on each device that runs a graph with it, then never moves, so executables may keep
 // addresses.
@@ -96,6 +102,8 @@ class VariableStorage {
   absl::StatusOr<DeviceCopy*> OnDevice(kernels::DeviceBackend& backend);
   // The same for its cast to `low`.
   absl::StatusOr<DeviceCopy*> LowOnDevice(kernels::DeviceBackend& backend, DType low);
+  // The same cast on the host.
+  absl::StatusOr<HostCast*> LowOnHost(DType low);
   void DeviceWrote(DeviceCopy& copy) { copy.version = ++version_; }
 
  private:
@@ -113,6 +121,7 @@ class VariableStorage {
   uint64_t version_ = 0;
   mutable uint64_t host_version_ = 0;
   std::map<std::pair<kernels::DeviceBackend*, DType>, DeviceCopy> on_devices_;
+  std::map<DType, HostCast> low_on_host_;
 };
 
 }  // namespace halftone::runtime

@@ -73,7 +73,7 @@ class KeepLowWeights : public Pass {
     const MemoryPlan plan = PlanMemory(graph);
     for (size_t p = 0; p < graph.nodes().size(); ++p) {
       ir::Node& node = *graph.nodes()[p];
-      if (!node.attrs().Has("low") || ops::LowCopyOf(node).has_value()) continue;
+      if (!MayWriteLow(node) || ops::LowCopyOf(node).has_value()) continue;
       // The cast would differ from a parameter that is written later, or not at all.
       if (plan.nodes[p].outputs[0].space != Slot::Space::kVariable) continue;
       for (const DType low : {DType::kF16, DType::kBF16}) {
@@ -94,6 +94,11 @@ class KeepLowWeights : public Pass {
 
 bool IsKeptCast(const ir::Node& node) {
   return IsCast(node) && node.attrs().GetBool("kept") && IsLowCastOfVariable(node);
+}
+
+bool MayWriteLow(const ir::Node& node) {
+  const ir::AttrValue* low = node.attrs().Find("low");
+  return low != nullptr && ir::TypeOf(*low) == ir::AttrType::kDType;
 }
 
 std::unique_ptr<Pass> MakeKeepLowWeights() { return std::make_unique<KeepLowWeights>(); }

@@ -30,4 +30,8 @@ std::unique_ptr<Pass> MakeKeepLowWeights();
 // Whether `node` is a cast of a variable that the pass has marked.
 bool IsKeptCast(const ir::Node& node);
 
+// Whether `node` is an update that may write kept casts besides its parameter: whether its attribute
+// `low` is a dtype. Other ops have a number of that name.
+bool MayWriteLow(const ir::Node& node);
+
 }  // namespace halftone::passes

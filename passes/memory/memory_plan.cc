@@ -315,19 +315,21 @@ class Planner {
 
 }  // namespace
 
+StepTraits StepTraitsOf(const ir::Target& target) {
+  return {target.KeepsLowWeights(), target.RunsOnAfterFault()};
+}
+
 MemoryPlanOptions PlanOptionsFor(
-    const ir::Graph& graph, bool keeps_low_weights,
+    const ir::Graph& graph, const StepTraits& device,
     const std::function<ir::KernelTraits(const ir::Node&)>& traits_of) {
   MemoryPlanOptions options;
   options.workspace_bytes = [traits_of](const ir::Node& node) {
     return traits_of(node).workspace_bytes;
   };
-  // On the host a cast is cheaper than to know whether a kept one is stale; and a step ends at its
-  // first fault.
-  options.keep_casts = keeps_low_weights;
+  options.keep_casts = device.keeps_low_weights;
   const bool may_fault = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                      [](const auto& node) { return node->op().can_fault; });
-  if (keeps_low_weights && may_fault) {
+  if (device.runs_on_after_fault && may_fault) {
     options.may_write_variable = [traits_of](const ir::Node& node) {
       return traits_of(node).keeps_state_on_fault;
     };

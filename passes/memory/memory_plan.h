@@ -36,8 +36,15 @@ struct MemoryPlanOptions {
   bool keep_casts = true;
 };
 
+// What of a device they depend on, see ir::Target.
+struct StepTraits {
+  bool keeps_low_weights = false;
+  bool runs_on_after_fault = false;
+};
+StepTraits StepTraitsOf(const ir::Target& target);
+
 // Those under which a step runs. `traits_of`: of the kernel that runs a node.
-MemoryPlanOptions PlanOptionsFor(const ir::Graph& graph, bool keeps_low_weights,
+MemoryPlanOptions PlanOptionsFor(const ir::Graph& graph, const StepTraits& device,
                                  const std::function<ir::KernelTraits(const ir::Node&)>& traits_of);
 
 struct Slot {

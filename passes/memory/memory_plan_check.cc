@@ -202,7 +202,7 @@ class Checker {
 
   // The kept casts that an update writes besides its parameter.
   absl::Status PlayLowCopies(const ir::Node& node, const NodePlan& plan) {
-    if (!options_.keep_casts || !node.attrs().Has("low")) return absl::OkStatus();
+    if (!options_.keep_casts || !MayWriteLow(node)) return absl::OkStatus();
     const std::optional<DType> low = ops::LowCopyOf(node);
     if (!low.has_value()) return absl::OkStatus();
     const Slot& param = plan.outputs[0];

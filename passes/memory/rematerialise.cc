@@ -34,7 +34,7 @@ class Judge {
     context.target = &target_;
     HT_RETURN_IF_ERROR(MakeGroupUpdates()->Run(graph, context).status());
     HT_RETURN_IF_ERROR(MakeKeepLowWeights()->Run(graph, context).status());
-    return PlanMemory(graph, PlanOptionsFor(graph, target_.KeepsLowWeights(),
+    return PlanMemory(graph, PlanOptionsFor(graph, StepTraitsOf(target_),
                                             [this](const ir::Node& node) { return Traits(node); }));
   }
 

@@ -200,6 +200,7 @@ TEST(AmpKernels, NodesWithoutKernelStayF32) {
     bool PrefersChannelsLast() const override { return false; }
     bool RoundsBiases() const override { return false; }
     bool KeepsLowWeights() const override { return false; }
+    bool RunsOnAfterFault() const override { return false; }
     std::string WhyWidened(const ir::Node&) const override { return ""; }
     bool JoinsUpdates(const std::string&) const override { return false; }
     ir::KernelTraits TraitsOf(const ir::Node&) const override { return {}; }

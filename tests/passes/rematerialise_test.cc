@@ -38,7 +38,7 @@ class Rematerialisation : public ::testing::TestWithParam<std::string> {
   // The arena that such a device takes for a lowered graph.
   int64_t ArenaBytes(const ir::Graph& graph) const {
     const auto options =
-        passes::PlanOptionsFor(graph, context_.target->KeepsLowWeights(),
+        passes::PlanOptionsFor(graph, passes::StepTraitsOf(*context_.target),
                                [this](const ir::Node& n) { return context_.target->TraitsOf(n); });
     const passes::MemoryPlan plan = passes::PlanMemory(graph, options);
     const absl::Status sound = passes::CheckMemoryPlan(graph, plan, options);

@@ -1,5 +1,6 @@
 #include "halftone/tools/support/kept_step.h"
 
+#include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::tools {
@@ -10,6 +11,9 @@ absl::StatusOr<KeptStep> KeptStep::Create(const ir::Graph& lowered, const Device
   graph->outputs().clear();
   for (const auto& node : graph->nodes()) {
     if (passes::IsSource(*node)) continue;
+    // Updates that write beside their parameter what is kept of it write it in place.
+    if (passes::IsKeptCast(*node)) node->mutable_attrs().Set("kept", false);
+    if (passes::MayWriteLow(*node)) node->mutable_attrs().Set("low", DType::kF32);
     for (int i = 0; i < node->num_outputs(); ++i) graph->outputs().push_back({"", node->output(i)});
   }
   HT_ASSIGN_OR_RETURN(Step step, Step::Create(std::move(graph), device, seed, store));

@@ -1,9 +1,26 @@
-// Operands of the update loops in simd_optimizer.cc, of one step and a piece of one tensor.
+// What the kernels of updates and of gradient statistics share; operands of the update loops in
+// simd_optimizer.cc, of one step and a piece of one tensor.
 #pragma once
 
 #include <cstdint>
 
+#include "halftone/kernels/kernel.h"
+
 namespace halftone::kernels {
+
+// Pieces of a tensor whose sums are added in order: what comes out does not depend on the threads.
+inline constexpr int64_t kSumBlock = 8192;
+
+inline float ScalarF32(const KernelArgs& args, int port) {
+  return *static_cast<const float*>(args.inputs[port]);
+}
+
+inline absl::Status HasF32State(const ir::Node& node) {
+  for (const ir::Value& v : node.inputs()) {
+    if (v.dtype() == DType::kF64 || IsLow(v.dtype())) return Unimplemented("only f32 state");
+  }
+  return absl::OkStatus();
+}
 
 struct UpdateOperands {
   static constexpr int kMostStates = 4;

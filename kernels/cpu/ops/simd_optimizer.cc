@@ -1,5 +1,6 @@
-// Optimizer updates and gradient statistics: one pass over each tensor, f32 storage. A cleared
-// `apply` flag copies every input to its output bit for bit.
+// Optimizer updates: one pass over each tensor, f32 storage. A cleared
+// `apply` flag copies every input to its output bit for bit. A 16-bit copy of the parameter is made
+// piece by piece, from what the cache still has.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_optimizer.cc"
 #include "halftone/kernels/cpu/simd/targets.h"
@@ -11,13 +12,16 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "halftone/core/threads.h"
 #include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/kernels/cpu/ops/optimizer_operands.h"
+#include "halftone/kernels/cpu/simd/convert.h"
 #include "halftone/kernels/cpu/simd/math-inl.h"
+#include "halftone/kernels/cpu/simd/squares-inl.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 
@@ -28,43 +32,6 @@ namespace HWY_NAMESPACE {
 #define HT_FUNCTOR_INLINE HWY_INLINE
 #include "halftone/kernels/optimizer_formulas.inc"
 #undef HT_FUNCTOR_INLINE
-
-// Sum of squares in f64.
-#if HWY_TARGET == HWY_SCALAR
-class SumOfSquares {
- public:
-  HWY_INLINE void Add(V v) {
-    const double x = hn::GetLane(v);
-    sum_ += x * x;
-  }
-  double Total() const { return sum_; }
-
- private:
-  double sum_ = 0;
-};
-#else
-class SumOfSquares {
- public:
-  // Not implicit: those are of no target.
-  HWY_INLINE SumOfSquares() : low_(hn::Zero(Double())), high_(hn::Zero(Double())) {}
-  HWY_INLINE void Add(V v) {
-    const Double d;
-    const Half half;
-    const auto low = hn::PromoteTo(d, hn::LowerHalf(half, v));
-    const auto high = hn::PromoteTo(d, hn::UpperHalf(half, v));
-    low_ = hn::Add(low_, hn::Mul(low, low));
-    high_ = hn::Add(high_, hn::Mul(high, high));
-  }
-  HWY_INLINE double Total() const {
-    return hn::GetLane(hn::SumOfLanes(Double(), hn::Add(low_, high_)));
-  }
-
- private:
-  using Half = hn::Half<F32Tag>;
-  using Double = hn::Rebind<double, Half>;
-  hn::Vec<Double> low_, high_;
-};
-#endif
 
 // The squares of parameter and direction, for the trust ratio. Lanes behind the tail add zeros.
 template <unsigned kSet, typename Update, size_t... kState>
@@ -147,19 +114,6 @@ void UpdateRows(const Update& hyper, const UpdateOperands& table, const UpdatedR
   }
 #include "halftone/graph/ops/support/optimizers.def"
 
-// Sum of squares of g * inv_scale in f64; clears *finite on inf or NaN.
-double StatsRange(const float* g, float inv_scale, int64_t n, bool* finite) {
-  SumOfSquares sum;
-  bool all_finite = true;
-  ForRow(n, [&](auto load, auto) {
-    const V v = hn::Mul(load(g), Splat(inv_scale));
-    all_finite = all_finite && hn::AllTrue(F32Tag(), hn::IsFinite(v));
-    sum.Add(v);
-  });
-  if (!all_finite) *finite = false;
-  return sum.Total();
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace halftone::kernels
 HWY_AFTER_NAMESPACE();
@@ -168,7 +122,6 @@ HWY_AFTER_NAMESPACE();
 namespace halftone::kernels {
 namespace {
 
-HWY_EXPORT(StatsRange);
 #define HT_UPDATE(Name, ...) \
   HWY_EXPORT(Name##Range);   \
   auto RangeOf(const ops::Name##Update&) { return HWY_DYNAMIC_DISPATCH(Name##Range); }
@@ -192,12 +145,34 @@ HWY_EXPORT(StatsRange);
 using ops::RowUpdatePort;
 using ops::UpdatePort;
 
-// Pieces of a tensor whose sums are added in order: what comes out does not depend on the threads.
-constexpr int64_t kSumBlock = 8192;
+// Elements that are updated and then rounded to 16 bit: three or four arrays of so many floats stay
+// in the first cache.
+constexpr int64_t kRoundedPiece = 2048;
 
-float ScalarF32(const KernelArgs& args, int port) {
-  return *static_cast<const float*>(args.inputs[port]);
-}
+// The 16-bit copy of a parameter that its update writes as well.
+class LowCopy {
+ public:
+  explicit LowCopy(const ir::Node& update) {
+    const std::optional<DType> low = ops::LowCopyOf(update);
+    if (!low.has_value()) return;
+    size_ = static_cast<int64_t>(SizeOf(*low));
+    convert_ = ConvertLoop(DType::kF32, *low);
+  }
+
+  // Where it is to be written in this run; null: nowhere.
+  char* Of(const KernelArgs& args) const {
+    return convert_ == nullptr || args.copies == nullptr ? nullptr
+                                                         : static_cast<char*>(args.copies[0]);
+  }
+  // Rounds elements [begin, end) of `param` into `copy`.
+  void Write(const float* param, char* copy, int64_t begin, int64_t end) const {
+    convert_(param + begin, copy + begin * size_, end - begin);
+  }
+
+ private:
+  int64_t size_ = 0;
+  ConvertFn convert_ = nullptr;
+};
 
 // The operands of an update whose states start at port `first_state`.
 template <typename Update>
@@ -257,7 +232,8 @@ class UpdateKernel : public UpdateOf<Update> {
   using Base::hyper_, Base::n_, Base::set_;
 
  public:
-  explicit UpdateKernel(const ir::Node& node) : Base(node, UpdatePort::kFirstState) {
+  explicit UpdateKernel(const ir::Node& node) : Base(node, UpdatePort::kFirstState), low_(node) {
+    this->writes_copies_ = true;
     if constexpr (ops::kHasTrustRatio<Update>) {
       this->workspace_bytes_ = static_cast<size_t>(SumBlocks()) * sizeof(Squares);
     }
@@ -268,13 +244,21 @@ class UpdateKernel : public UpdateOf<Update> {
     UpdateOperands operands = Base::Operands(args);
     if constexpr (ops::kHasTrustRatio<Update>) operands.trust = Trust(args, operands);
     const auto fn = RangeOf(hyper_);
+    char* const copy = low_.Of(args);
     ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      fn(hyper_, set_, operands.At(begin), end - begin);
+      if (copy == nullptr) return fn(hyper_, set_, operands.At(begin), end - begin);
+      for (int64_t at = begin; at < end; at += kRoundedPiece) {
+        const int64_t stop = std::min(end, at + kRoundedPiece);
+        fn(hyper_, set_, operands.At(at), stop - at);
+        low_.Write(operands.new_param, copy, at, stop);
+      }
     });
   }
 
  private:
   using Squares = std::array<double, 2>;  // of parameter and direction
+
+  LowCopy low_;
 
   int64_t SumBlocks() const { return (n_ + kSumBlock - 1) / kSumBlock; }
 
@@ -327,73 +311,15 @@ class RowUpdateKernel : public UpdateOf<Update> {
   int64_t in_table_, width_, count_;
 };
 
-// Ports: inv_scale, then the gradients.
-class GradStatsKernel : public Kernel {
- public:
-  explicit GradStatsKernel(const ir::Node& node) {
-    for (int i = 1; i < node.num_inputs(); ++i) {
-      const int64_t n = node.input_type(i).num_elements();
-      for (int64_t begin = 0; begin < n; begin += kSumBlock) {
-        blocks_.push_back({i, begin, std::min(kSumBlock, n - begin)});
-      }
-    }
-    workspace_bytes_ = blocks_.size() * sizeof(Partial);
-  }
-
-  void Run(const KernelArgs& args) override {
-    const float inv_scale = ScalarF32(args, 0);
-    auto* partials = static_cast<Partial*>(args.workspace);
-    const auto fn = HWY_DYNAMIC_DISPATCH(StatsRange);
-    ParallelFor(0, static_cast<int64_t>(blocks_.size()), 1, [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) {
-        const Block& block = blocks_[b];
-        Partial partial{0, true};
-        partial.sum = fn(static_cast<const float*>(args.inputs[block.port]) + block.begin,
-                         inv_scale, block.count, &partial.finite);
-        partials[b] = partial;
-      }
-    });
-    double sum = 0;
-    int32_t first_bad = -1;
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      sum += partials[b].sum;
-      if (!partials[b].finite && first_bad < 0) first_bad = blocks_[b].port - 1;
-    }
-    *static_cast<bool*>(args.outputs[0]) = first_bad < 0;
-    *static_cast<float*>(args.outputs[1]) =
-        first_bad < 0 ? static_cast<float>(std::sqrt(sum)) : HUGE_VALF;
-    *static_cast<int32_t*>(args.outputs[2]) = first_bad;
-  }
-
- private:
-  struct Block {
-    int port;
-    int64_t begin, count;
-  };
-  struct Partial {
-    double sum;
-    bool finite;
-  };
-  std::vector<Block> blocks_;
-};
-
-absl::Status AllF32(const ir::Node& node) {
-  for (const ir::Value& v : node.inputs()) {
-    if (v.dtype() == DType::kF64 || IsLow(v.dtype())) return Unimplemented("only f32 state");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register_cpu_simd_optimizer(KernelRegistry& r) {
   ops::ForEachUpdate([&r]<typename Update>(const Update&) {
-    AddSimdCandidate<UpdateKernel<Update>>(r, ops::kUpdateInfo<Update>.op, AllF32);
+    AddSimdCandidate<UpdateKernel<Update>>(r, ops::kUpdateInfo<Update>.op, HasF32State);
     if constexpr (ops::kIsRowWise<Update>) {
-      AddSimdCandidate<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(), AllF32);
+      AddSimdCandidate<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(), HasF32State);
     }
   });
-  AddSimdCandidate<GradStatsKernel>(r, "grad_stats", AllF32);
 }
 
 }  // namespace halftone::kernels

@@ -18,8 +18,6 @@ void ConvertRange(const void* x, void* y, int64_t n) {
   MapVec(static_cast<const X*>(x), static_cast<Y*>(y), n, [](F32Vec v) { return v; });
 }
 
-using ConvertFn = void (*)(const void*, void*, int64_t);
-
 template <typename X>
 ConvertFn FindFrom(DType to) {
   switch (to) {
@@ -56,10 +54,15 @@ namespace halftone::kernels {
 
 HWY_EXPORT(FindConvert);
 
-void Convert(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t n) {
+ConvertFn ConvertLoop(DType from, DType to) {
   InitSimdDispatch();
-  const auto convert = HWY_DYNAMIC_DISPATCH(FindConvert)(from_dtype, to_dtype);
+  const ConvertFn convert = HWY_DYNAMIC_DISPATCH(FindConvert)(from, to);
   HT_CHECK(convert != nullptr, "Convert: only f32, f16 and bf16");
+  return convert;
+}
+
+void Convert(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t n) {
+  const ConvertFn convert = ConvertLoop(from_dtype, to_dtype);
   constexpr int64_t kGrain = 16384;
   const int64_t from_size = static_cast<int64_t>(SizeOf(from_dtype)),
                 to_size = static_cast<int64_t>(SizeOf(to_dtype));

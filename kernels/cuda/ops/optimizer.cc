@@ -29,7 +29,7 @@ class UpdateKernel : public CudaKernel {
       }
       workspace_bytes_ = squares * sizeof(cuda::UpdateSquares);
     }
-    keeps_state_on_fault_ = true;
+    keeps_state_on_fault_ = writes_copies_ = true;
   }
 
  protected:

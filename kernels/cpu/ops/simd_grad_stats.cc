@@ -1,0 +1,102 @@
+// grad_stats: whether gradients are finite, and their norm.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_grad_stats.cc"
+#include "halftone/kernels/cpu/simd/targets.h"
+// Highway reads the macro that the line above defines.
+#include <hwy/foreach_target.h>
+// The rest is included once per target.
+#include <algorithm>
+#include <cmath>
+
+#include "halftone/core/threads.h"
+#include "halftone/kernels/cpu/ops/optimizer_operands.h"
+#include "halftone/kernels/cpu/simd/math-inl.h"
+#include "halftone/kernels/cpu/simd/squares-inl.h"
+#include "halftone/kernels/cpu/simd/vectors-inl.h"
+#include "halftone/kernels/cpu/support/native_kernel.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace halftone::kernels {
+namespace HWY_NAMESPACE {
+
+// Sum of squares of g * inv_scale in f64; clears *finite on inf or NaN.
+double StatsRange(const float* g, float inv_scale, int64_t n, bool* finite) {
+  SumOfSquares sum;
+  bool all_finite = true;
+  ForRow(n, [&](auto load, auto) {
+    const V v = hn::Mul(load(g), Splat(inv_scale));
+    all_finite = all_finite && hn::AllTrue(F32Tag(), hn::IsFinite(v));
+    sum.Add(v);
+  });
+  if (!all_finite) *finite = false;
+  return sum.Total();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace halftone::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace halftone::kernels {
+namespace {
+
+HWY_EXPORT(StatsRange);
+
+// Ports: inv_scale, then the gradients.
+class GradStatsKernel : public Kernel {
+ public:
+  explicit GradStatsKernel(const ir::Node& node) {
+    for (int i = 1; i < node.num_inputs(); ++i) {
+      const int64_t n = node.input_type(i).num_elements();
+      for (int64_t begin = 0; begin < n; begin += kSumBlock) {
+        blocks_.push_back({i, begin, std::min(kSumBlock, n - begin)});
+      }
+    }
+    workspace_bytes_ = blocks_.size() * sizeof(Partial);
+  }
+
+  void Run(const KernelArgs& args) override {
+    const float inv_scale = ScalarF32(args, 0);
+    auto* partials = static_cast<Partial*>(args.workspace);
+    const auto fn = HWY_DYNAMIC_DISPATCH(StatsRange);
+    ParallelFor(0, static_cast<int64_t>(blocks_.size()), 1, [&](int64_t first, int64_t last) {
+      for (int64_t b = first; b < last; ++b) {
+        const Block& block = blocks_[b];
+        Partial partial{0, true};
+        partial.sum = fn(static_cast<const float*>(args.inputs[block.port]) + block.begin,
+                         inv_scale, block.count, &partial.finite);
+        partials[b] = partial;
+      }
+    });
+    double sum = 0;
+    int32_t first_bad = -1;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      sum += partials[b].sum;
+      if (!partials[b].finite && first_bad < 0) first_bad = blocks_[b].port - 1;
+    }
+    *static_cast<bool*>(args.outputs[0]) = first_bad < 0;
+    *static_cast<float*>(args.outputs[1]) =
+        first_bad < 0 ? static_cast<float>(std::sqrt(sum)) : HUGE_VALF;
+    *static_cast<int32_t*>(args.outputs[2]) = first_bad;
+  }
+
+ private:
+  struct Block {
+    int port;
+    int64_t begin, count;
+  };
+  struct Partial {
+    double sum;
+    bool finite;
+  };
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+void Register_cpu_simd_grad_stats(KernelRegistry& r) {
+  AddSimdCandidate<GradStatsKernel>(r, "grad_stats", HasF32State);
+}
+
+}  // namespace halftone::kernels
+#endif
