@@ -12,12 +12,14 @@
 #include "absl/flags/usage.h"
 #include "halftone/benchmarks/support/bare_onednn.h"
 #include "halftone/benchmarks/support/timing.h"
+#include "halftone/benchmarks/support/traced_step.h"
 #include "halftone/benchmarks/support/workloads.h"
 #include "halftone/cli/command_line.h"
 #include "halftone/cli/exit_status.h"
 #include "halftone/core/threads.h"
 #include "halftone/examples/support/device_choice.h"
 #include "halftone/examples/support/progress.h"
+#include "halftone/graph/ir/proto.h"
 
 ABSL_FLAG(std::string, workload, "mlp", "a name of benchmarks/support/workloads.h");
 ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
@@ -31,6 +33,8 @@ ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
 ABSL_FLAG(bool, bare, false, "also time the bare oneDNN step (f32 and bf16), round by round");
 ABSL_FLAG(double, memory_budget, 0,
           "share of the working memory that the step may take, the rest computed again; 0: all");
+ABSL_FLAG(std::string, graph, "",
+          "file for the graph of the step as build() describes it, .txt or .pb; nothing runs then");
 ABSL_FLAG(bool, kernels, false, "print which kernel runs each node, on standard error");
 
 namespace halftone::benchmarks {
@@ -70,6 +74,11 @@ int Main() {
   const std::string name = absl::GetFlag(FLAGS_workload), amp_choice = absl::GetFlag(FLAGS_amp);
   const auto workload = MakeWorkload(name);
   if (!workload.ok()) return Fail("--workload: " + Message(workload.status()));
+  if (const std::string file = absl::GetFlag(FLAGS_graph); !file.empty()) {
+    const auto traced = TraceStep(**workload, amp_choice);
+    const absl::Status written = traced.ok() ? ir::WriteGraphFile(**traced, file) : traced.status();
+    return written.ok() ? 0 : Fail("--graph: " + Message(written));
+  }
   const std::vector<Tensor>& data = (*workload)->data;
   TrainingStep graph(**workload);
   const absl::Status precision = SetPrecision(graph, amp_choice);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "absl/flags/flag.h"
@@ -20,8 +21,10 @@
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/onnx/onnx.h"
 #include "halftone/kernels/fixed_targets.h"
+#include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tools/support/amp_explain.h"
 #include "halftone/tools/support/amp_table.h"
+#include "halftone/tools/support/cast_report.h"
 #include "halftone/tools/support/cost_report.h"
 #include "halftone/tools/support/graph_diff.h"
 #include "halftone/tools/support/graph_dot.h"
@@ -31,7 +34,6 @@
 #include "halftone/tools/support/memory_report.h"
 #include "halftone/tools/support/run_history.h"
 #include "halftone/tools/support/run_page.h"
-#include "halftone/tools/support/variables.h"
 
 ABSL_FLAG(std::string, format, "text", "text, dot, json, html or onnx; tables: text or json");
 ABSL_FLAG(
@@ -225,6 +227,19 @@ int ShowOrFail(const absl::StatusOr<std::string>& text) {
   return text.ok() ? Show(*text) : Fail(1, Message(text.status()));
 }
 
+// The casts of the step, where the graph as traced is there. Of a folder `graph` is another one.
+absl::StatusOr<std::optional<tools::CastReport>> CastsOf(const std::string& path,
+                                                         const ir::Graph& graph,
+                                                         const ir::Target& target) {
+  std::error_code ignored;
+  if (!absl::GetFlag(FLAGS_policy).empty()) return std::nullopt;
+  if (passes::FindMarker(graph, "amp") != nullptr) return tools::MakeCastReport(graph, target);
+  if (!std::filesystem::is_directory(path, ignored)) return std::nullopt;
+  HT_ASSIGN_OR_RETURN(const ir::Model traced, tools::LoadGraph(path, "input", target));
+  if (passes::FindMarker(*traced.graph, "amp") == nullptr) return std::nullopt;
+  return tools::MakeCastReport(*traced.graph, target);
+}
+
 int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& target, bool json) {
   absl::StatusOr<passes::AmpReport> report = tools::DecideAmp(graph, target);
   if (const std::string file = absl::GetFlag(FLAGS_policy); !file.empty()) {
@@ -238,7 +253,10 @@ int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& t
                        ": no mixed-precision decisions: the graph "
                        "has neither an `amp` marker nor been through insert-amp-casts");
   }
-  return Show(json ? tools::ToJson(*report) : passes::ToText(*report));
+  const auto casts = CastsOf(path, graph, target);
+  if (!casts.ok()) return Fail(1, Message(casts.status()));
+  if (json) return Show(tools::ToJson(*report, *casts));
+  return Show(passes::ToText(*report) + (casts->has_value() ? "\n" + tools::ToText(**casts) : ""));
 }
 
 int ShowPage(const ir::Graph& graph, const ir::Target& target) {
@@ -255,22 +273,9 @@ int ShowRun(const std::string& folder) {
 
 // The forward graph with its values: of a folder the graph as traced, before passes took it apart.
 absl::StatusOr<std::string> ToModel(const std::string& path, const ir::Target& target) {
-  std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(path, ignored);
-  std::string after = absl::GetFlag(FLAGS_after), checkpoint = absl::GetFlag(FLAGS_variables);
-  if (is_folder && after.empty()) after = "input";
-  HT_ASSIGN_OR_RETURN(onnx::ImportedModel model, tools::LoadGraph(path, after, target));
-  if (is_folder && checkpoint.empty()) {
-    HT_ASSIGN_OR_RETURN(const std::string folder, tools::FindDumpFolder(path));
-    if (std::filesystem::exists(folder + "/variables.ckpt", ignored)) {
-      checkpoint = folder + "/variables.ckpt";
-    }
-  }
-  if (!checkpoint.empty()) {
-    HT_ASSIGN_OR_RETURN(runtime::StateDict state, tools::ReadState(checkpoint));
-    state.merge(model.variables);
-    model.variables = std::move(state);
-  }
+  HT_ASSIGN_OR_RETURN(
+      const ir::Model model,
+      tools::LoadModel(path, absl::GetFlag(FLAGS_after), absl::GetFlag(FLAGS_variables), target));
   return onnx::ToOnnxBytes(*model.graph, model.variables);
 }
 

@@ -242,11 +242,6 @@ class Importer {
 
 }  // namespace
 
-ImportedModel::ImportedModel() = default;
-ImportedModel::ImportedModel(ImportedModel&&) noexcept = default;
-ImportedModel& ImportedModel::operator=(ImportedModel&&) noexcept = default;
-ImportedModel::~ImportedModel() = default;
-
 absl::StatusOr<ImportedModel> FromOnnxBytes(const std::string& bytes,
                                             const ImportOptions& options) {
   HT_ASSIGN_OR_RETURN(const Model model, ParseModel(bytes));

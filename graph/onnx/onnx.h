@@ -11,10 +11,7 @@
 
 #include "halftone/core/status.h"
 #include "halftone/core/tensor.h"
-
-namespace halftone::ir {
-class Graph;
-}
+#include "halftone/graph/ir/model.h"
 
 namespace halftone::onnx {
 
@@ -38,18 +35,9 @@ struct ImportOptions {
   std::map<std::string, Tensor> inputs = {};
 };
 
-struct ImportedModel {
-  std::unique_ptr<ir::Graph> graph;
-  // Initializers of float dtypes and rank 1 or more: the graph's parameters. Others are constants.
-  std::map<std::string, Tensor> variables;
-  // What the user should know: inputs whose values are part of the graph.
-  std::vector<std::string> notes;
-
-  ImportedModel();
-  ImportedModel(ImportedModel&&) noexcept;
-  ImportedModel& operator=(ImportedModel&&) noexcept;
-  ~ImportedModel();
-};
+// Its variables are the initializers of float dtypes and rank 1 or more; others are constants. Notes
+// name inputs whose values are part of the graph.
+using ImportedModel = ir::Model;
 
 // Untrusted bytes, of opset 7 to 28. Errors: DataLoss (not a model, or cut short), InvalidArgument
 // (a model that breaks ONNX's rules; an open extent that `options` does not give), Unimplemented (an

@@ -24,7 +24,20 @@ absl::StatusOr<passes::AmpReport> DecideAmp(const ir::Graph& graph, const ir::Ta
   return passes::MakeAmpReport(*decided);
 }
 
-std::string ToJson(const passes::AmpReport& report) {
+namespace {
+
+Json ToJson(const CastsOfStep& casts) {
+  const auto traffic = [](const CastTraffic& t) {
+    return Json{{"casts", t.casts}, {"bytes", t.bytes}};
+  };
+  return {{"weights", traffic(casts.weights)},
+          {"activations", traffic(casts.activations)},
+          {"gradients", traffic(casts.gradients)}};
+}
+
+}  // namespace
+
+std::string ToJson(const passes::AmpReport& report, const std::optional<CastReport>& casts) {
   Json rows = Json::array();
   for (const passes::AmpReportRow& row : report.rows) {
     rows.push_back({{"node", row.node},
@@ -36,12 +49,17 @@ std::string ToJson(const passes::AmpReport& report) {
                     {"casts", row.casts},
                     {"cast_bytes", row.cast_bytes}});
   }
-  return Dump({{"rows", rows},
+  Json json = {{"rows", rows},
                {"low_nodes", report.low_nodes},
                {"f32_nodes", report.f32_nodes},
                {"casts", report.casts},
                {"bytes_saved", report.bytes_saved},
-               {"cast_bytes", report.cast_bytes}});
+               {"cast_bytes", report.cast_bytes}};
+  if (casts.has_value()) {
+    json["step_casts"] = {
+        {"naive", ToJson(casts->naive)}, {"step", ToJson(casts->step)}, {"kept", casts->kept}};
+  }
+  return Dump(json);
 }
 
 }  // namespace halftone::tools

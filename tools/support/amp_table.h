@@ -1,10 +1,12 @@
 // The mixed-precision decisions of a graph, whether or not they have been taken.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "halftone/graph/ir/target.h"
 #include "halftone/passes/amp/report.h"
+#include "halftone/tools/support/cast_report.h"
 
 namespace halftone::tools {
 
@@ -13,7 +15,10 @@ namespace halftone::tools {
 absl::StatusOr<passes::AmpReport> DecideAmp(const ir::Graph& graph, const ir::Target& target);
 
 // {"rows": [{"node": ..., "op", "dtype", "class", "why", "bytes_saved", "casts", "cast_bytes"}],
-//  "low_nodes", "f32_nodes", "casts", "bytes_saved", "cast_bytes"}
-std::string ToJson(const passes::AmpReport& report);
+//  "low_nodes", "f32_nodes", "casts", "bytes_saved", "cast_bytes"}; with `casts` also
+//  "step_casts": {"naive": {"weights": {"casts", "bytes"}, "activations", "gradients"}, "step",
+//  "kept"}
+std::string ToJson(const passes::AmpReport& report,
+                   const std::optional<CastReport>& casts = std::nullopt);
 
 }  // namespace halftone::tools

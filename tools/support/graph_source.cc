@@ -11,6 +11,7 @@
 #include "halftone/graph/ir/proto.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/passes/pipeline.h"
+#include "halftone/tools/support/variables.h"
 
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "extents that an ONNX model leaves open, with commas: batch=8,sequence=128")
@@ -131,6 +132,21 @@ absl::StatusOr<onnx::ImportedModel> LoadGraph(const std::string& path, const std
   passes::PassManagerOptions options;
   options.stop_after = after;
   HT_RETURN_IF_ERROR(Annotate(runtime::Lower(*model.graph, target, options), path + ": "));
+  return model;
+}
+
+absl::StatusOr<ir::Model> LoadModel(const std::string& path, const std::string& after,
+                                    const std::string& state, const ir::Target& target) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  HT_ASSIGN_OR_RETURN(ir::Model model,
+                      LoadGraph(path, is_folder && after.empty() ? "input" : after, target));
+  std::string values = state;
+  if (is_folder && values.empty()) {
+    HT_ASSIGN_OR_RETURN(const std::string folder, FindDumpFolder(path));
+    if (fs::exists(folder + "/variables.ckpt", ignored)) values = folder + "/variables.ckpt";
+  }
+  if (!values.empty()) HT_RETURN_IF_ERROR(AddState(values, model));
   return model;
 }
 

@@ -35,6 +35,12 @@ absl::StatusOr<onnx::ImportedModel> LoadGraph(const std::string& path, const std
 // Errors: NotFound (neither; says what there is), FailedPrecondition (the system refuses).
 absl::StatusOr<std::string> FindDumpFolder(const std::string& path);
 
+// The graph as traced, of a folder too, with the values of its variables: those of `state` (a
+// checkpoint, .npz or .safetensors), or if that is empty of the model or the folder, as far as they
+// are there. Errors: those of LoadGraph and of the readers.
+absl::StatusOr<ir::Model> LoadModel(const std::string& path, const std::string& after,
+                                    const std::string& state, const ir::Target& target);
+
 // Whether LoadGraph knows `after`, before anything is read. Error: NotFound listing the passes.
 absl::Status CheckAfter(const std::string& path, const std::string& after);
 

@@ -53,6 +53,14 @@ absl::StatusOr<runtime::StateDict> ReadState(const std::string& path) {
   return std::move(checkpoint.tensors);
 }
 
+absl::Status AddState(const std::string& path, ir::Model& model) {
+  HT_ASSIGN_OR_RETURN(runtime::StateDict state, ReadState(path));
+  for (auto& [name, value] : state) {
+    if (model.graph->FindVariable(name) != nullptr) model.variables[name] = std::move(value);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GiveVariables(const std::map<std::string, Tensor>& values, const ir::Graph& lowered,
                            runtime::VariableStore& store) {
   for (const ir::Variable& variable : lowered.variables()) {

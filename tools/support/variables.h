@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/graph/ir/model.h"
 #include "halftone/graph/runtime/variable_store.h"
 
 namespace halftone::tools {
@@ -23,6 +24,10 @@ absl::StatusOr<LoadedVariables> LoadVariables(const std::string& path, const ir:
 
 // What such a file holds, by name. Errors: those of the reader.
 absl::StatusOr<runtime::StateDict> ReadState(const std::string& path);
+
+// Gives the variables of `model` the values of such a file, where it has them. Errors: those of the
+// reader.
+absl::Status AddState(const std::string& path, ir::Model& model);
 
 // Gives the variables of `lowered` that `store` does not know the values of a model. Errors:
 // ResourceExhausted.
