@@ -291,6 +291,7 @@ void BindGraph(py::module_& m) {
       .def("__call__", &PythonGraph::Call)
       .def("compile", &PythonGraph::Compile)
       .def("export_onnx", &PythonGraph::ExportOnnx)
+      .def("inference_model", &PythonGraph::InferenceModel)
       .def("build",
            [](const PythonGraph& g, const py::args&) {
              Raise(Unimplemented("graph @", g.name(), " has no build(); expected a subclass of ",

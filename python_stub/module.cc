@@ -90,9 +90,9 @@ void Bind(py::module_& m) {
   BindAmp(amp);
   BindHandles(nn);
   BindConfig(nn);
+  BindGraphFile(m);
   BindGraph(nn);
   BindRunLog(nn);
-  BindGraphFile(m);
   for (const py::module_& scope : {m, nn, optim, amp}) Seal(scope);
   ConstructInNew<nn::Module>();
   ConstructInNew<PythonGraph>();

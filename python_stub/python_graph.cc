@@ -126,6 +126,21 @@ absl::StatusOr<const OutputForm*> PythonGraph::CompileForInputs() {
 }
 
 void PythonGraph::ExportOnnx(const std::string& path, const py::args& inputs) {
+  CheckFile(ForEvaluation(inputs, [&] { return export_onnx(path, inputs_); }));
+}
+
+std::unique_ptr<runtime::GraphFile> PythonGraph::InferenceModel(const py::args& inputs) {
+  std::unique_ptr<runtime::GraphFile> file;
+  Check(ForEvaluation(inputs, [&]() -> absl::Status {
+    HT_ASSIGN_OR_RETURN(ir::Model model, inference_model(inputs_));
+    HT_ASSIGN_OR_RETURN(file, runtime::GraphFile::Create(std::move(model), device(), config.seed));
+    return absl::OkStatus();
+  }));
+  return file;
+}
+
+absl::Status PythonGraph::ForEvaluation(const py::args& inputs,
+                                        absl::FunctionRef<absl::Status()> then) {
   const GraphLock lock(*this);
   const Calling calling(&calling_, name());
   TakeInputs(inputs);
@@ -135,10 +150,10 @@ void PythonGraph::ExportOnnx(const std::string& path, const py::args& inputs) {
     eval();
     const absl::Status compiled = CompileForInputs().status();
     if (training) train();
-    return compiled.ok() ? export_onnx(path, inputs_) : compiled;
+    return compiled.ok() ? then() : compiled;
   });
   RaiseKept();
-  CheckFile(status);
+  return status;
 }
 
 void PythonGraph::Compile(const py::args& inputs) {

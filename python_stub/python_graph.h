@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "halftone/graph/nn/graph.h"
+#include "halftone/graph/runtime/graph_file.h"
 #include "halftone/python_stub/arrays.h"
 
 namespace halftone::python {
@@ -61,12 +62,15 @@ class PythonGraph : public nn::Graph {
   void WithInputs(const py::args& inputs,
                   absl::FunctionRef<absl::Status(absl::Span<const Tensor>)> f);
   void ExportOnnx(const std::string& path, const py::args& inputs);
+  std::unique_ptr<runtime::GraphFile> InferenceModel(const py::args& inputs);
 
   // Handles on optimizers and scalers are valid while this is not expired. They hold no reference:
   // a graph usually keeps its handles as attributes, and such a circle would never be collected.
   std::weak_ptr<void> alive() const { return alive_; }
 
  private:
+  // Compiles for evaluation with such inputs, then does `then`, without the interpreter lock.
+  absl::Status ForEvaluation(const py::args& inputs, absl::FunctionRef<absl::Status()> then);
   // Copies them.
   void TakeInputs(const py::args& inputs);
   // What the step that fits gives; compiled if it is new, without the interpreter lock.

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "halftone/core/device.h"
 #include "halftone/core/tensor.h"
+#include "halftone/graph/ir/model.h"
 #include "halftone/graph/nn/config.h"
 #include "halftone/graph/nn/handles.h"
 #include "halftone/graph/nn/module.h"
@@ -154,9 +155,13 @@ class Graph {
   absl::StatusOr<LoadReport> load_checkpoint(
       const std::string& path, const LoadOptions& options,
       std::map<std::string, std::string>* metadata = nullptr);
-  // What build() computes of inputs of these dtypes and shapes in evaluation, with the values that
-  // parameters and buffers have, as an ONNX model (see graph/onnx/onnx.h). Compiles for evaluation;
-  // the mode stays. Mixed precision is no part of a model: it is f32 where parameters are.
+  // What build() computes of inputs of these dtypes and shapes in evaluation, with copies of the
+  // values that parameters and buffers have: to be converted (amp::ConvertModel), written
+  // (nn::WriteModel) or run without this program. Compiles for evaluation; the mode stays. The
+  // configuration's mixed precision is asked for in it, not decided. Errors: of compile().
+  absl::StatusOr<ir::Model> inference_model(absl::Span<const Tensor> in);
+  // The same as an ONNX model (see graph/onnx/onnx.h). The configuration's mixed precision is no part
+  // of it: it is f32 where parameters are.
   // Errors: of compile() and onnx::WriteOnnx; the file is then as before.
   absl::Status export_onnx(const std::string& path, absl::Span<const Tensor> in);
   // Gives parameters and buffers that have no value yet their initial one, by config.seed.

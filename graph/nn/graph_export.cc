@@ -1,4 +1,4 @@
-// A graph as a model of another framework.
+// A graph as a model.
 #include <utility>
 
 #include "halftone/graph/nn/compiled_step.h"
@@ -7,7 +7,7 @@
 
 namespace halftone::nn {
 
-absl::Status Graph::export_onnx(const std::string& path, absl::Span<const Tensor> in) {
+absl::StatusOr<ir::Model> Graph::inference_model(absl::Span<const Tensor> in) {
   const runtime::StateLock lock = Lock();
   HT_RETURN_IF_ERROR(lock.status());
   const auto describe = [this](const Values& values) { return build(values); };
@@ -16,7 +16,17 @@ absl::Status Graph::export_onnx(const std::string& path, absl::Span<const Tensor
   impl_->training = training;
   HT_RETURN_IF_ERROR(step.status());
   HT_ASSIGN_OR_RETURN(const StateDict state, impl_->state.Save(config.seed));
-  return onnx::WriteOnnx(path, *(*step)->traced, state);
+  ir::Model model;
+  model.graph = (*step)->traced->Clone();
+  for (const ir::Variable& variable : model.graph->variables()) {
+    model.variables[variable.name] = state.at(variable.name);
+  }
+  return model;
+}
+
+absl::Status Graph::export_onnx(const std::string& path, absl::Span<const Tensor> in) {
+  HT_ASSIGN_OR_RETURN(const ir::Model model, inference_model(in));
+  return onnx::WriteOnnx(path, *model.graph, model.variables);
 }
 
 }  // namespace halftone::nn

@@ -1,7 +1,7 @@
 """Mixed precision: what a graph is told about it."""
-from halftone._halftone.amp import GradScaler, Policy
+from halftone._halftone.amp import GradScaler, Policy, convert_model, remove_casts
 
-__all__ = ["GradScaler", "Policy", "StaticGradScaler"]
+__all__ = ["GradScaler", "Policy", "StaticGradScaler", "convert_model", "remove_casts"]
 
 
 def StaticGradScaler(scale: float) -> GradScaler:

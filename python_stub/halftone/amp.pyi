@@ -1,10 +1,24 @@
 """Mixed precision: what a graph is told about it."""
 from collections.abc import Sequence
-from typing import Tuple, Union, final
+from typing import Optional, Tuple, Union, final
 
 from numpy.typing import DTypeLike
 
-__all__ = ["GradScaler", "Policy", "StaticGradScaler"]
+from halftone import GraphFile
+
+__all__ = ["GradScaler", "Policy", "StaticGradScaler", "convert_model", "remove_casts"]
+
+def convert_model(
+    model: GraphFile,
+    dtype: Union[None, str, DTypeLike] = None,
+    *,
+    policy: Optional[Policy] = None,
+    cast_parameters: bool = False,
+) -> GraphFile:
+    """A trained model for inference in 16 bit."""
+
+def remove_casts(model: GraphFile) -> GraphFile:
+    """What convert_model has inserted, taken out."""
 
 @final
 class Policy:
