@@ -74,6 +74,25 @@ TEST_F(HalftoneDumpAmp, WhatIfShowsDecisionsCastsAndBytes) {
   EXPECT_THAT(Dump("--what-if level:force,deny:head/*").out, HasSubstr("l       f32     bf16"));
 }
 
+// A cast reads 4 bytes an element and writes 2, or the other way round: of %w 12 elements, of %x 32,
+// of %y and its gradient 24. The gradient of %w leaves its kernel in f32.
+TEST_F(HalftoneDumpAmp, EndsWithTheCastsOfAStep) {
+  const std::string step = folder_.Write("step.txt", kTrainingStep);
+  const Result run = Start("tools/halftone_dump", step + " --amp");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out,
+              ::testing::EndsWith("\n"
+                                  "casts a step  at each operand  bytes  as it runs  bytes\n"
+                                  "weights                     1   72 B           0    0 B\n"
+                                  "activations                 2  336 B           2  336 B\n"
+                                  "gradients                   2  216 B           1  144 B\n"
+                                  "all                         5  624 B           3  480 B\n"
+                                  "casts of weights kept from step to step: 1\n"));
+  const Result json = Start("tools/halftone_dump", step + " --amp --format=json");
+  EXPECT_THAT(json.out, HasSubstr("\"step_casts\": {"));
+  EXPECT_THAT(json.out, HasSubstr("\"kept\": 1"));
+}
+
 TEST_F(HalftoneDumpAmp, WhatIfRefusesWhatIsNoEntry) {
   const std::pair<const char*, const char*> cases[] = {
       {"softmax", "--what-if: \"softmax\"; expected for example deny:softmax"},
