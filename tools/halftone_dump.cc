@@ -232,7 +232,11 @@ absl::StatusOr<std::optional<tools::CastReport>> CastsOf(const std::string& path
                                                          const ir::Graph& graph,
                                                          const ir::Target& target) {
   std::error_code ignored;
-  if (!absl::GetFlag(FLAGS_policy).empty()) return std::nullopt;
+  if (!absl::GetFlag(FLAGS_policy).empty()) {
+    HT_ASSIGN_OR_RETURN(const amp::Policy policy, ChosenPolicy(graph));
+    HT_ASSIGN_OR_RETURN(const auto traced, tools::WithPolicy(graph, policy, target));
+    return tools::MakeCastReport(*traced, target);
+  }
   if (passes::FindMarker(graph, "amp") != nullptr) return tools::MakeCastReport(graph, target);
   if (!std::filesystem::is_directory(path, ignored)) return std::nullopt;
   HT_ASSIGN_OR_RETURN(const ir::Model traced, tools::LoadGraph(path, "input", target));

@@ -4,6 +4,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "halftone/core/printable.h"
@@ -119,12 +120,12 @@ absl::StatusOr<amp::Policy> PolicyOf(const ir::Graph& graph) {
   return amp::Policy::FromMarker(*marker);
 }
 
-absl::StatusOr<std::unique_ptr<ir::Graph>> DecideUnder(const ir::Graph& graph, amp::Policy policy,
-                                                       const ir::Target& target) {
-  std::unique_ptr<ir::Graph> decided = graph.Clone();
-  ir::Node* marker = passes::FindMarker(*decided, "amp");
+absl::StatusOr<std::unique_ptr<ir::Graph>> WithPolicy(const ir::Graph& graph, amp::Policy policy,
+                                                      const ir::Target& target) {
+  std::unique_ptr<ir::Graph> traced = graph.Clone();
+  ir::Node* marker = passes::FindMarker(*traced, "amp");
   if (marker == nullptr) {
-    for (const auto& node : decided->nodes()) {
+    for (const auto& node : traced->nodes()) {
       if (!node->amp.decided) continue;
       return FailedPrecondition(
           "the graph has been through insert-amp-casts; expected it as traced ",
@@ -140,9 +141,16 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> DecideUnder(const ir::Graph& graph, a
                                 "; expected a policy with a dtype");
     }
   }
-  if (marker != nullptr) decided->Remove({marker});
-  ir::Builder builder(decided.get());
+  if (marker != nullptr) traced->Remove({marker});
+  ir::Builder builder(traced.get());
   if (builder.Root("amp", {}, policy.ToMarker()) == nullptr) return builder.status();
+  return traced;
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> DecideUnder(const ir::Graph& graph, amp::Policy policy,
+                                                       const ir::Target& target) {
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> decided,
+                      WithPolicy(graph, std::move(policy), target));
   passes::PassManager manager;
   manager.Add(passes::MakeInsertAmpCasts());
   manager.Add(passes::MakeTrimAmpIslands());

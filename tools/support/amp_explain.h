@@ -15,9 +15,13 @@ namespace halftone::tools {
 // with mixed precision, or a pass has read it already.
 absl::StatusOr<amp::Policy> PolicyOf(const ir::Graph& graph);
 
-// A copy of `graph` with the decisions for `target` under `policy`; without a dtype in it, that of the
-// graph's own marker, or what the target prefers. Errors: as insert-amp-casts; FailedPrecondition
-// where nothing says which dtype, or the graph has been through insert-amp-casts.
+// A copy of `graph` as it would be traced with `policy`; without a dtype in it, that of the graph's own
+// marker, or what the target prefers. Errors: FailedPrecondition where nothing says which dtype, or the
+// graph has been through insert-amp-casts.
+absl::StatusOr<std::unique_ptr<ir::Graph>> WithPolicy(const ir::Graph& graph, amp::Policy policy,
+                                                      const ir::Target& target);
+
+// That copy with the decisions for `target`. Errors: also those of insert-amp-casts.
 absl::StatusOr<std::unique_ptr<ir::Graph>> DecideUnder(const ir::Graph& graph, amp::Policy policy,
                                                        const ir::Target& target);
 
