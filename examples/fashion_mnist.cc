@@ -19,6 +19,8 @@
 
 ABSL_FLAG(std::string, model, "cnn", "cnn or resnet18");
 ABSL_FLAG(std::string, amp, "auto", halftone::example::kAmpHelp);
+ABSL_FLAG(std::string, weights, "declared",
+          "how parameters and moments are kept: declared (f32), bf16_stochastic or bf16_kahan");
 ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, epochs, 3, "passes over the training images");
 ABSL_FLAG(int, batch, 128, "images per step");
@@ -43,10 +45,11 @@ using halftone::DType;
 // In: images u8 [N,28,28], labels i64 [N]. Out: mean loss, number of right answers.
 class Classifier : public nn::Graph {
  public:
-  Classifier(const std::string& name, nn::Module& net, double lr, bool scale_loss)
+  Classifier(const std::string& name, nn::Module& net, double lr, optim::Weights weights,
+             bool scale_loss)
       : nn::Graph(name), net_(net) {
     add_module("net", net_);
-    optimizer = add_optimizer(optim::Adam(parameters(), {.lr = lr}));
+    optimizer = add_optimizer(optim::Adam(parameters(), {.lr = lr, .weights = weights}));
     scaler = set_grad_scaler(amp::GradScaler({.growth_interval = 500, .enabled = scale_loss}));
   }
 
@@ -125,11 +128,12 @@ absl::Status TrainFrom(example::Cursor at, Classifier& model, example::Dataset& 
     std::printf("graph after each pass: %s\n", model.config.dump_dir.c_str());
   std::printf(
       "{\"test_accuracy\": %.4f, \"images_per_s\": %.1f, \"device\": \"%s\", \"amp\": \"%s\", "
+      "\"weights\": \"%s\", "
       "\"final_scale\": %.9g, "
       "\"skipped_steps\": %lld, \"steps\": %lld, \"peak_arena_mib\": %.1f, \"peak_rss_mib\": "
       "%.1f}\n",
       accuracy, progress.images_per_second(), model.device().ToString().c_str(),
-      absl::GetFlag(FLAGS_amp).c_str(), model.scaler.scale(),
+      absl::GetFlag(FLAGS_amp).c_str(), absl::GetFlag(FLAGS_weights).c_str(), model.scaler.scale(),
       static_cast<long long>(model.scaler.skipped_count()),
       static_cast<long long>(progress.steps()),
       static_cast<double>(model.arena_bytes()) / (1 << 20), example::PeakRssMib());
@@ -178,7 +182,9 @@ absl::Status Run() {
   HT_ASSIGN_OR_RETURN(const example::Setup setup,
                       example::SetUp(absl::GetFlag(FLAGS_amp), absl::GetFlag(FLAGS_device),
                                      absl::GetFlag(FLAGS_threads)));
-  Classifier model("fashion_" + name, *net, lr, setup.scales_loss());
+  const auto weights = optim::ParseWeights(absl::GetFlag(FLAGS_weights));
+  if (!weights.ok()) return cli::WrongOption("--weights: ", halftone::Message(weights.status()));
+  Classifier model("fashion_" + name, *net, lr, *weights, setup.scales_loss());
   setup.Apply(model);
   model.config.seed = absl::GetFlag(FLAGS_seed);
   model.config.dump_dir = absl::GetFlag(FLAGS_dump);

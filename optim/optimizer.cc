@@ -24,6 +24,17 @@ void WithRule(const std::string& rule, const Visit& visit) {
   });
 }
 
+ops::UpdateRounding RoundingOf(Weights weights) {
+  switch (weights) {
+    case Weights::kBF16Stochastic:
+      return ops::UpdateRounding::kStochastic;
+    case Weights::kBF16Kahan:
+      return ops::UpdateRounding::kKahan;
+    default:
+      return ops::UpdateRounding::kNearest;
+  }
+}
+
 // A tied weight has several names, and a list made by names has it several times.
 ParameterList Distinct(const ParameterList& parameters) {
   ParameterList distinct;
@@ -37,6 +48,26 @@ ParameterList Distinct(const ParameterList& parameters) {
 }  // namespace
 
 const char* Name(SkipPolicy policy) { return policy == SkipPolicy::kAny ? "any" : "own"; }
+
+const char* Name(Weights weights) {
+  switch (weights) {
+    case Weights::kBF16Stochastic:
+      return "bf16_stochastic";
+    case Weights::kBF16Kahan:
+      return "bf16_kahan";
+    default:
+      return "declared";
+  }
+}
+
+absl::StatusOr<Weights> ParseWeights(const std::string& name) {
+  constexpr Weights kAll[] = {Weights::kDeclared, Weights::kBF16Stochastic, Weights::kBF16Kahan};
+  for (const Weights weights : kAll) {
+    if (name == Name(weights)) return weights;
+  }
+  return InvalidArgument("weights is \"", name, "\"; expected ", Name(kAll[0]), ", ", Name(kAll[1]),
+                         " or ", Name(kAll[2]));
+}
 
 void internal::SetAttr(ir::Attributes& attrs, const char* const names[2], double value) {
   attrs.Set(names[0], value);
@@ -100,6 +131,12 @@ absl::Status Optimizer::Validate() const {
       CheckHyper(HyperOwner::kOption, title, "clip_norm", step_.clip_norm, kClipNorm));
   if (step_.ema.has_value()) {
     HT_RETURN_IF_ERROR(Annotate(step_.ema->Validate(), title + ": "));
+    if (step_.weights != Weights::kDeclared) {
+      return InvalidArgument(
+          title, ": ema with weights = ", Name(step_.weights),
+          ": an average in bf16 loses what it is to average; expected weights = ",
+          Name(Weights::kDeclared), ", or no ema");
+    }
   }
   for (size_t i = 0; i < groups_.size(); ++i) {
     HT_RETURN_IF_ERROR(
@@ -146,6 +183,7 @@ ir::Attributes Optimizer::ToMarker(const std::string& name, const std::vector<st
   marker.Set("skip", std::string(Name(step_.skip)));
   marker.Set("skip_nonfinite", step_.skip_nonfinite);
   marker.Set("clip_norm", step_.clip_norm);
+  marker.Set("rounding", std::string(ops::Name(RoundingOf(step_.weights))));
   if (step_.ema.has_value()) step_.ema->AddTo(marker);
   return marker;
 }

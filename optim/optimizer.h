@@ -85,7 +85,7 @@ ir::Attributes AttributesOf(const Options& options) {
 
 template <typename Options>
 StepOptions StepOf(const Options& o) {
-  return {o.lr_schedule, o.clip_norm, o.scaler, o.skip, o.skip_nonfinite, o.ema};
+  return {o.lr_schedule, o.clip_norm, o.scaler, o.skip, o.skip_nonfinite, o.ema, o.weights};
 }
 
 }  // namespace internal

@@ -15,8 +15,10 @@
 //   skip_nonfinite  Also without grad scaler a step whose gradients are not all finite is skipped:
 //                   parameters, state and step count keep every bit.
 //   ema             Keeps a moving average of every parameter: optim::Ema.
+//   weights         How parameters and their states are kept: Weights.
 //
-// of which clip_norm, scaler, skip, skip_nonfinite and ema are the whole optimizer's, not a group's.
+// of which clip_norm, scaler, skip, skip_nonfinite, ema and weights are the whole optimizer's, not a
+// group's.
 #pragma once
 
 #include <array>
@@ -27,6 +29,7 @@
 #include <type_traits>
 
 #include "halftone/core/doc.h"
+#include "halftone/core/status.h"
 #include "halftone/graph/ops/support/update_hypers.h"
 #include "halftone/optim/ema.h"
 #include "halftone/optim/lr_schedule.h"
@@ -39,6 +42,21 @@ enum class SkipPolicy : uint8_t {
   kAny   // those of any optimizer of the graph
 };
 const char* Name(SkipPolicy policy);  // "own", "any"
+
+// How an optimizer keeps its parameters and their states.
+enum class Weights : uint8_t {
+  kDeclared,  // in the type that the modules declare, f32 or f64
+  // In bf16 with no f32 copy beside it: half of the memory. Updates compute in f32 and round by
+  // chance, up as often as makes the mean right; the random bits follow from the seed of the graph,
+  // names and applied steps.
+  kBF16Stochastic,
+  // In bf16, what rounding takes from a parameter in a second bf16 array ("compensation"), so that
+  // small steps add up; states as above.
+  kBF16Kahan
+};
+const char* Name(Weights weights);  // "declared", "bf16_stochastic", "bf16_kahan"
+// Errors: InvalidArgument listing the names.
+absl::StatusOr<Weights> ParseWeights(const std::string& name);
 
 enum class Scope : uint8_t { kOptimizer, kGroup };
 
@@ -66,6 +84,7 @@ struct StepOptions {
   SkipPolicy skip = SkipPolicy::kOwn;
   bool skip_nonfinite = false;
   std::optional<Ema> ema;
+  Weights weights = Weights::kDeclared;
 };
 
 // An option by name: the member, and the attribute of the marker that has its value (two for a
@@ -103,6 +122,7 @@ struct Field {
     OptimizerOption<scope, SkipPolicy> skip = {};               \
     OptimizerOption<scope, bool> skip_nonfinite = {};           \
     OptimizerOption<scope, std::optional<Ema>> ema = {};        \
+    OptimizerOption<scope, Weights> weights = {};               \
   };                                                            \
   using Class##Options = Class##OptionsOf<Scope::kOptimizer>;   \
   using Class##GroupOptions = Class##OptionsOf<Scope::kGroup>;

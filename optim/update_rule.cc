@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "halftone/core/philox.h"
 #include "halftone/graph/ops/support/optimizers.h"
 
 namespace halftone::optim {
@@ -42,7 +43,14 @@ absl::StatusOr<UpdateRule> RuleOfMarker(const ir::Attributes& marker) {
   ops::ForEachOptimizer([&](const ops::OptimizerInfo& info, const auto& update) {
     if (name == info.rule) rule = RuleOf(ops::WithAttributes(update, marker));
   });
-  if (rule.has_value()) return *std::move(rule);
+  if (rule.has_value()) {
+    const std::string& rounding = marker.GetString("rounding");
+    rule->attrs.Set("rounding", rounding);
+    if (rounding == ops::Name(ops::UpdateRounding::kKahan)) {
+      rule->slots.push_back({ops::kCompensation, 0});
+    }
+    return *std::move(rule);
+  }
   return InvalidArgument("optimizer \"", marker.GetString("name"), "\": rule \"", name,
                          "\" is unknown; expected ", OneOf(ops::OptimizerRules()));
 }
@@ -77,6 +85,16 @@ std::string PlateauVariable(const std::string& optimizer, const std::string& sta
 std::string SlotVariable(const std::string& optimizer, const std::string& parameter,
                          const std::string& slot) {
   return optimizer + "." + parameter + "." + slot;
+}
+
+int64_t RoundingSeed(int64_t seed, const std::string& optimizer, const std::string& parameter) {
+  const std::string key = Concat(seed, "/", SlotVariable(optimizer, parameter, "rounding"));
+  // Attributes are signed; one bit less of seed costs nothing.
+  return static_cast<int64_t>(HashName(key.data(), key.size()) >> 1);
+}
+
+ir::ValueType GradSumType(const ir::ValueType& parameter) {
+  return {Promote(parameter.dtype, DType::kF32), parameter.shape};
 }
 
 std::string WindowFiniteVariable(const std::string& scaler) { return scaler + ".window_finite"; }

@@ -7,6 +7,7 @@
 
 #include "halftone/core/status.h"
 #include "halftone/graph/ir/attribute.h"
+#include "halftone/graph/ir/types.h"
 
 namespace halftone::optim {
 
@@ -18,7 +19,7 @@ struct StateSlot {
 
 struct UpdateRule {
   std::string op;                // "sgd_update"
-  std::vector<StateSlot> slots;  // in input order
+  std::vector<StateSlot> slots;  // in input order, with the compensation that `rounding` may need
   ir::Attributes attrs;          // of the update op
   std::string rows_op;           // "sgd_update_rows"; empty: it changes rows without gradient too
   bool only_rows = false;        // takes no dense gradient
@@ -42,11 +43,16 @@ std::string PlateauVariable(const std::string& optimizer, const std::string& sta
 std::string SlotVariable(const std::string& optimizer, const std::string& parameter,
                          const std::string& slot);  // "optimizer0.fc1.weight.exp_avg"
 
+// The key of the random bits that round a parameter and its states, from the seed of the graph.
+int64_t RoundingSeed(int64_t seed, const std::string& optimizer, const std::string& parameter);
+
 // What is kept while a window of micro-batches is under way: how many there are, i64[]; the slot of
 // the sum of a parameter's gradients, in its type; whether all gradients of a scaler were finite,
 // bool[], where an optimizer has those of several.
 inline constexpr char kMicroBatchesVariable[] = "accumulation.micro_batches";
 inline constexpr char kGradSumSlot[] = "grad_sum";
+// f32 for a parameter of fewer digits, which would lose what small gradients add up to.
+ir::ValueType GradSumType(const ir::ValueType& parameter);
 std::string WindowFiniteVariable(const std::string& scaler);  // "scaler0.window_finite"
 
 }  // namespace halftone::optim

@@ -132,8 +132,8 @@ ScalerHandle ShareScaler(PythonGraph& graph, ScalerHandle& scaler) {
 }
 
 auto LoadInto(PythonGraph& graph) {
-  return [&graph](const nn::StateDict& state, bool strict) {
-    return graph.load_state_dict(state, strict);
+  return [&graph](const nn::StateDict& state, const runtime::LoadOptions& options) {
+    return graph.load_state_dict(state, options);
   };
 }
 
@@ -145,10 +145,12 @@ void BindState(py::class_<PythonGraph>& graph) {
            })
       .def(
           "load_state_dict",
-          [](PythonGraph& g, const py::dict& state, bool strict, const py::object& rename) {
-            return LoadState(ToStateDict(state), strict, rename, "", LoadInto(g));
+          [](PythonGraph& g, const py::dict& state, bool strict, const py::object& rename,
+             bool convert) {
+            return LoadState(ToStateDict(state), {strict, convert}, rename, "", LoadInto(g));
           },
-          py::arg("state"), py::arg("strict") = true, py::arg("rename") = py::none())
+          py::arg("state"), py::arg("strict") = true, py::arg("rename") = py::none(),
+          py::arg("convert") = false)
       .def(
           "save_checkpoint",
           [](PythonGraph& g, const std::string& path, const Metadata& metadata) {
@@ -157,15 +159,17 @@ void BindState(py::class_<PythonGraph>& graph) {
           py::arg("path"), py::arg("metadata") = Metadata())
       .def(
           "load_checkpoint",
-          [](PythonGraph& g, const std::string& path, bool strict, const py::object& rename) {
+          [](PythonGraph& g, const std::string& path, bool strict, const py::object& rename,
+             bool convert) {
             const absl::StatusOr<runtime::Checkpoint> checkpoint =
                 WithoutInterpreterLock([&] { return runtime::ReadCheckpoint(path); });
             CheckFile(checkpoint.status());
             const nn::LoadReport report =
-                LoadState(checkpoint->tensors, strict, rename, path + ": ", LoadInto(g));
+                LoadState(checkpoint->tensors, {strict, convert}, rename, path + ": ", LoadInto(g));
             return py::make_tuple(report, FromMetadata(checkpoint->metadata));
           },
-          py::arg("path"), py::arg("strict") = true, py::arg("rename") = py::none())
+          py::arg("path"), py::arg("strict") = true, py::arg("rename") = py::none(),
+          py::arg("convert") = false)
       .def("initialize",
            [](PythonGraph& g) { Check(WithoutInterpreterLock([&] { return g.initialize(); })); })
       .def("flush",

@@ -254,13 +254,16 @@ void BindModules(py::module_& m) {
            })
       .def(
           "load_state_dict",
-          [](nn::Module& module, const py::dict& state, bool strict, const py::object& rename) {
-            return LoadState(ToStateDict(state), strict, rename, "",
-                             [&module](const runtime::StateDict& renamed, bool whole) {
-                               return module.load_state_dict(renamed, whole);
-                             });
+          [](nn::Module& module, const py::dict& state, bool strict, const py::object& rename,
+             bool convert) {
+            return LoadState(
+                ToStateDict(state), {strict, convert}, rename, "",
+                [&module](const runtime::StateDict& renamed, const runtime::LoadOptions& options) {
+                  return module.load_state_dict(renamed, options);
+                });
           },
-          py::arg("state"), py::arg("strict") = true, py::arg("rename") = py::none())
+          py::arg("state"), py::arg("strict") = true, py::arg("rename") = py::none(),
+          py::arg("convert") = false)
       .def(
           "train",
           [](const py::object& self, bool mode) {

@@ -208,7 +208,8 @@ void BindOptimizer(py::module_& m,
   const auto make = [fields](const py::iterable& params, const T&... own,
                              const optim::LRSchedule& lr_schedule, double clip_norm,
                              double clip_value, const std::string& scaler, const std::string& skip,
-                             bool skip_nonfinite, const std::optional<optim::Ema>& ema) {
+                             bool skip_nonfinite, const std::optional<optim::Ema>& ema,
+                             const std::string& weights) {
     Options options;
     std::apply([&](const auto&... field) { ((options.*field.member = own), ...); }, fields);
     options.lr_schedule = lr_schedule;
@@ -218,6 +219,7 @@ void BindOptimizer(py::module_& m,
     options.skip = ToSkip(skip);
     options.skip_nonfinite = skip_nonfinite;
     options.ema = ema;
+    options.weights = Unwrap(optim::ParseWeights(weights));
     return Make<O>(params, options);
   };
   std::apply(
@@ -227,7 +229,8 @@ void BindOptimizer(py::module_& m,
                  (py::arg(field.name) = defaults.*field.member)..., py::kw_only(),
                  py::arg("lr_schedule") = optim::LRSchedule(), py::arg("clip_norm") = 0.0,
                  py::arg("clip_value") = 0.0, py::arg("scaler") = "", py::arg("skip") = "own",
-                 py::arg("skip_nonfinite") = false, py::arg("ema") = py::none());
+                 py::arg("skip_nonfinite") = false, py::arg("ema") = py::none(),
+                 py::arg("weights") = optim::Name(optim::Weights::kDeclared));
       },
       fields);
 }

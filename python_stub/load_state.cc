@@ -37,11 +37,9 @@ struct Called {
 
 }  // namespace
 
-runtime::LoadReport LoadState(
-    const runtime::StateDict& state, bool strict, const py::object& rename,
-    const std::string& where,
-    const std::function<absl::StatusOr<runtime::LoadReport>(const runtime::StateDict&, bool)>&
-        load) {
+runtime::LoadReport LoadState(const runtime::StateDict& state, const LoadRule& rule,
+                              const py::object& rename, const std::string& where,
+                              const LoadRenamed& load) {
   runtime::LoadOptions options;
   Called called{rename, nullptr};
   if (!rename.is_none() && PyCallable_Check(rename.ptr()) != 0) {
@@ -59,8 +57,8 @@ runtime::LoadReport LoadState(
   const absl::StatusOr<runtime::StateDict> renamed = Renamed(state, options, &unused);
   if (called.raised != nullptr) std::rethrow_exception(called.raised);
   Check(Annotate(renamed.status(), where));
-  absl::StatusOr<runtime::LoadReport> report =
-      WithoutInterpreterLock([&] { return load(*renamed, strict); });
+  absl::StatusOr<runtime::LoadReport> report = WithoutInterpreterLock(
+      [&] { return load(*renamed, {.strict = rule.strict, .convert = rule.convert}); });
   Check(Annotate(report.status(), where));
   report->unused_renames = std::move(unused);
   return *std::move(report);

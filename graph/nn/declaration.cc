@@ -15,6 +15,24 @@ auto FindNamed(Entries& entries, const std::string& name) -> decltype(&entries.f
   return it == entries.end() ? nullptr : &*it;
 }
 
+// That the optimizer can keep a parameter, by its type.
+absl::Status CheckKeeps(const std::string& optimizer, const std::string& name,
+                        const runtime::VariableStorage& parameter,
+                        const optim::Optimizer& description) {
+  const optim::Weights weights = description.step_options().weights;
+  const DType dtype = parameter.dtype();
+  if (weights != optim::Weights::kDeclared) {
+    if (dtype == DType::kF32 || dtype == DType::kBF16) return absl::OkStatus();
+    return InvalidArgument(optimizer, ": parameter \"", name, "\" is ", parameter.TypeString(),
+                           "; expected f32, which weights = ", Name(weights), " keeps in bf16");
+  }
+  if (dtype == DType::kF32 || dtype == DType::kF64) return absl::OkStatus();
+  return InvalidArgument(optimizer, ": parameter \"", name, "\" is ", parameter.TypeString(),
+                         "; expected f32 or f64: keep parameters in f32, config.enable_amp ",
+                         "computes with 16-bit copies of them; or in bf16 with the optimizer's ",
+                         "weights = bf16_stochastic or bf16_kahan");
+}
+
 }  // namespace
 
 void Declaration::Fail(Loc loc, const absl::Status& error) {
@@ -85,24 +103,43 @@ absl::StatusOr<std::vector<std::string>> Declaration::NamesForOptimizer(
                                taken->second, "; expected one ", own ? "group" : "optimizer",
                                " a parameter");
       }
-      if (parameter->dtype() != DType::kF32 && parameter->dtype() != DType::kF64) {
-        return InvalidArgument(optimizer, ": parameter \"", *known, "\" is ",
-                               parameter->TypeString(),
-                               "; expected f32 or f64: keep parameters in f32, config.enable_amp ",
-                               "computes with 16-bit copies of them");
-      }
+      HT_RETURN_IF_ERROR(CheckKeeps(optimizer, *known, *parameter, description));
       names.push_back(*known);
     }
   }
   return names;
 }
 
-std::string Declaration::AddOptimizer(const optim::Optimizer& optimizer, Loc loc) {
+absl::Status Declaration::KeepInBF16(optim::Optimizer& optimizer) {
+  const optim::ParameterList parameters = optimizer.parameters();
+  std::map<const runtime::VariableStorage*, std::shared_ptr<runtime::VariableStorage>> kept;
+  for (const optim::ParameterRef& parameter : parameters) {
+    if (parameter->dtype() == DType::kBF16) continue;  // by another graph that has the module
+    const runtime::StateLock lock(parameter->guard());
+    HT_RETURN_IF_ERROR(lock.status());
+    HT_ASSIGN_OR_RETURN(kept[parameter.get()], parameter->KeptIn(DType::kBF16));
+  }
+  for (auto& [name, parameter] : NamedVariables()) {
+    const auto found = kept.find(parameter.storage().get());
+    if (found != kept.end()) parameter.Assign(found->second);
+  }
+  optimizer.ReplaceParameters([&kept](const optim::ParameterRef& parameter) {
+    const auto found = kept.find(parameter.get());
+    return optim::ParameterList{found == kept.end() ? parameter : found->second};
+  });
+  return UpdateNames().status();
+}
+
+std::string Declaration::AddOptimizer(const optim::Optimizer& given, Loc loc) {
   const std::string name = Concat("optimizer", optimizers_.size());
+  optim::Optimizer optimizer = given;
   if (!internal::MayChange(info_, "add_optimizer", loc)) return name;
   const auto checked = [&]() -> absl::StatusOr<std::vector<std::string>> {
     HT_RETURN_IF_ERROR(UpdateNames().status());
     HT_RETURN_IF_ERROR(Annotate(optimizer.Validate(), name + ": "));
+    const auto names = NamesForOptimizer(name, optimizer);
+    if (!names.ok() || optimizer.step_options().weights == optim::Weights::kDeclared) return names;
+    HT_RETURN_IF_ERROR(Annotate(KeepInBF16(optimizer), name + ": "));
     return NamesForOptimizer(name, optimizer);
   };
   absl::StatusOr<std::vector<std::string>> names = checked();

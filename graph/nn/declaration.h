@@ -162,9 +162,12 @@ class Declaration {
   void BindState(const ir::Variable& variable, Loc loc, const Tensor& value = {});
   void BindAverages(const OptimizerEntry& entry, Loc loc);
   // The names of an optimizer's parameters, group after group. Errors: a parameter that is not this
-  // graph's, that another optimizer or group has, or that is not f32 or f64.
+  // graph's, that another optimizer or group has, or whose type the optimizer cannot keep.
   absl::StatusOr<std::vector<std::string>> NamesForOptimizer(
       const std::string& optimizer, const optim::Optimizer& description) const;
+  // Puts parameters kept in bf16 in the place of the optimizer's, in all modules of the graph, as if
+  // they were assigned. Errors: those of VariableStorage::KeptIn; nothing has changed then.
+  absl::Status KeepInBF16(optim::Optimizer& optimizer);
   std::vector<HeldSlot> TakeSlots();
   // Under the names that their parameters have now; those of parameters that are gone are dropped.
   void PutSlots(std::vector<HeldSlot> slots);

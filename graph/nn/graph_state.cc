@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/graph/runtime/load_rename.h"
 #include "halftone/optim/update_rule.h"
 
@@ -55,14 +56,25 @@ std::map<std::string, ir::ValueType> GraphState::WindowState() const {
   for (const OptimizerEntry& entry : declared_.optimizers()) {
     for (const std::string& parameter : entry.parameter_names) {
       const std::shared_ptr<runtime::VariableStorage> storage = declared_.store().Find(parameter);
-      types[optim::SlotVariable(entry.name, parameter, optim::kGradSumSlot)] = {storage->dtype(),
-                                                                                storage->shape()};
+      types[optim::SlotVariable(entry.name, parameter, optim::kGradSumSlot)] =
+          optim::GradSumType({storage->dtype(), storage->shape()});
     }
   }
   for (const ScalerEntry& entry : declared_.scalers()) {
     types[optim::WindowFiniteVariable(entry.name)] = {DType::kBool, Shape{}};
   }
   return types;
+}
+
+std::map<std::string, std::string> GraphState::Compensations() const {
+  std::map<std::string, std::string> parameters;
+  for (const OptimizerEntry& entry : declared_.optimizers()) {
+    if (entry.optimizer.step_options().weights != optim::Weights::kBF16Kahan) continue;
+    for (const std::string& parameter : entry.parameter_names) {
+      parameters[optim::SlotVariable(entry.name, parameter, ops::kCompensation)] = parameter;
+    }
+  }
+  return parameters;
 }
 
 bool GraphState::IsPrecisionState(const std::string& variable) const {
@@ -217,8 +229,9 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
   const auto is_idle = [&](const std::string& name) {
     return variables.count(optim::kMicroBatchesVariable) == 0 && window.count(name) != 0;
   };
+  const std::map<std::string, std::string> compensations = Compensations();
   rules.is_optional = [&](const std::string& name) {
-    return IsPrecisionState(name) || is_idle(name);
+    return IsPrecisionState(name) || is_idle(name) || compensations.count(name) != 0;
   };
   std::set<std::string> with_averages;
   for (const OptimizerEntry& entry : declared_.optimizers()) {
@@ -226,6 +239,12 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
   }
   HT_ASSIGN_OR_RETURN(runtime::LoadReport report, declared_.store().Load(variables, rules));
   counts_.training = run_count;
+  // A parameter that comes without one, from a run in f32 say, has lost nothing yet.
+  for (const auto& [slot, parameter] : compensations) {
+    const std::shared_ptr<runtime::VariableStorage> storage = declared_.store().Find(slot);
+    const bool is_new = variables.count(parameter) != 0 && variables.count(slot) == 0;
+    if (is_new && storage != nullptr) storage->StartAnew();
+  }
   HT_RETURN_IF_ERROR(ResumeWindow(variables, config));
   std::erase_if(report.missing, is_idle);
   std::set<std::string> missing(report.missing.begin(), report.missing.end()), mismatched_names;

@@ -52,6 +52,8 @@ class GraphState {
   std::map<std::string, ir::ValueType> WindowState() const;
   // Takes the number of micro-batches that `state`, which was loaded, has; none if it has none.
   absl::Status ResumeWindow(const runtime::StateDict& state, const GraphConfig& config);
+  // The parameters by the names of what their rounding keeps beside them (Weights::kBF16Kahan).
+  std::map<std::string, std::string> Compensations() const;
   // State that is there for mixed precision's sake: with it or without it a graph is the same.
   bool IsPrecisionState(const std::string& variable) const;
 

@@ -33,10 +33,14 @@ Parameter Parameter::Buffer(const Shape& shape, const ir::Initializer& init, DTy
 }
 
 Parameter& Parameter::operator=(const Parameter& other) {
-  if (this == &other || slot_->storage == other.slot_->storage) return *this;
-  slot_->storage = other.slot_->storage;
-  internal::NoteStructureChange();
+  if (this != &other) Assign(other.slot_->storage);
   return *this;
+}
+
+void Parameter::Assign(const std::shared_ptr<runtime::VariableStorage>& storage) {
+  if (slot_->storage == storage) return;
+  slot_->storage = storage;
+  internal::NoteStructureChange();
 }
 
 DType Parameter::dtype() const { return storage()->dtype(); }

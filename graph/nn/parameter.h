@@ -49,6 +49,8 @@ class Parameter {
   absl::Status set_value(const Tensor& value);
 
   const std::shared_ptr<runtime::VariableStorage>& storage() const { return slot_->storage; }
+  // For graphs: as if a parameter with this storage were assigned. Requires: defined().
+  void Assign(const std::shared_ptr<runtime::VariableStorage>& storage);
   // What optimizers take: optim::SGD({fc.weight, fc.bias}).
   // NOLINTNEXTLINE(google-explicit-constructor)
   operator std::shared_ptr<runtime::VariableStorage>() const { return slot_->storage; }

@@ -120,7 +120,9 @@ ir::Expr Trace::Variable(const std::shared_ptr<runtime::VariableStorage>& storag
 
 Value Trace::Read(const std::shared_ptr<runtime::VariableStorage>& storage, Loc loc) {
   const auto written = values_.find(storage.get());
-  return Wrap(written != values_.end() ? written->second : Variable(storage, loc));
+  if (written != values_.end()) return Wrap(written->second);
+  const ir::Expr variable = Variable(storage, loc);
+  return Wrap(variable.valid() ? builder_.Cast(variable, storage->read_as()) : variable);
 }
 
 void Trace::Write(const std::shared_ptr<runtime::VariableStorage>& storage, const Value& value,
@@ -128,9 +130,10 @@ void Trace::Write(const std::shared_ptr<runtime::VariableStorage>& storage, cons
   const ir::Expr before = Variable(storage, loc);
   const ir::Expr after = Unwrap(value, loc);
   if (!before.valid() || !after.valid()) return;
-  if (before.dtype() != after.dtype() || before.shape() != after.shape()) {
+  const ir::ValueType expected{storage->read_as(), before.shape()};
+  if (after.dtype() != expected.dtype || after.shape() != expected.shape) {
     Fail(loc, InvalidArgument("update of \"", *store_->NameOf(storage.get()), "\": got ",
-                              after.type().ToString(), ", expected ", before.type().ToString()));
+                              after.type().ToString(), ", expected ", expected.ToString()));
     return;
   }
   if (values_.insert_or_assign(storage.get(), after).second) {
@@ -139,7 +142,9 @@ void Trace::Write(const std::shared_ptr<runtime::VariableStorage>& storage, cons
 }
 
 void Trace::EmitCommits() {
-  for (const auto& [name, storage] : written_) builder_.Commit(name, values_.at(storage));
+  for (const auto& [name, storage] : written_) {
+    builder_.Commit(name, builder_.Cast(values_.at(storage), storage->dtype()));
+  }
 }
 
 int64_t Trace::NextRandomSeed() {

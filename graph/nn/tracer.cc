@@ -163,6 +163,9 @@ void Tracer::EmitOptimizers() {
       ir::Attributes marker = entry.ToMarker(group);
       if (marker.GetString("scaler").empty()) marker.Set("scaler", declared_.info().default_scaler);
       marker.Set("clip_norm_of_all", config_.clip_grad_norm);
+      if (entry.optimizer.step_options().weights != optim::Weights::kDeclared) {
+        marker.Set("seed", static_cast<int64_t>(config_.seed));
+      }
       marker.Set("update_buffers_on_skip", config_.update_buffers_on_skip);
       builder.NameNext(group == 0 ? entry.name : Concat(entry.name, ".group", group));
       std::vector<ir::Expr> made = builder.Make("optimizer", {}, std::move(marker));

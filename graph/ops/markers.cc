@@ -63,6 +63,7 @@ Types InferOptimizer(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckNamed(ctx));
   HT_RETURN_IF_ERROR(CheckChoice(ctx, "rule", OptimizerRules()));
   HT_RETURN_IF_ERROR(CheckChoice(ctx, "skip", {"own", "any"}));
+  HT_RETURN_IF_ERROR(CheckChoice(ctx, "rounding", {"nearest", "stochastic", "kahan"}));
   if (a.Get<std::vector<std::string>>("params").empty()) {
     return InvalidArgument(ctx.op, ": params is []; expected one parameter or more");
   }
@@ -242,6 +243,11 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
       Optional("accumulated", false,
                "set by accumulate-gradients: gradients are sums over accumulation.micro_batches "
                "micro-batches, unscaled"),
+      StringAttr(
+          "rounding", "nearest",
+          "of parameters and states, see the update ops: nearest for f64 and f32, stochastic "
+          "or kahan for bf16"),
+      Optional("seed", int64_t{0}, "of stochastic rounding"),
       Optional("ema", false, "keeps <name>.<param>.ema, an average of each parameter"),
       Optional("ema_decay", 0.9999, "of the average, see optim::Ema, as are the following"),
       Optional("ema_min_decay", 0.0, "lowest decay of the warm-up"),

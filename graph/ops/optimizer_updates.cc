@@ -8,11 +8,42 @@ namespace {
 
 using ir::InferContext;
 
-constexpr ir::DTypeSet kMasterDTypes{DType::kF64, DType::kF32};
+constexpr ir::DTypeSet kStoredDTypes{DType::kF64, DType::kF32, DType::kBF16};
+
+// The states in order, and behind them what their rounding keeps.
+template <typename Update>
+std::vector<StateInfo> AllStored(const Update& update) {
+  std::vector<StateInfo> all = AllStates(update);
+  all.push_back({kCompensation, kCompensation, 0,
+                 "as param; exactly with rounding kahan, which adds it to param and puts there "
+                 "what the new param lacks",
+                 "rounding", "a compensation exactly with rounding kahan"});
+  return all;
+}
+
+template <typename Update>
+std::vector<StateInfo> StoredThere(const Update& update, UpdateRounding rounding) {
+  std::vector<StateInfo> there = StatesThere(update);
+  if (rounding == UpdateRounding::kKahan) there.push_back(AllStored(update).back());
+  return there;
+}
 
 std::string ValueText(const ir::AttrValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const std::string* text = std::get_if<std::string>(&value)) return *text;
   return Concat(std::get<double>(value));
+}
+
+// What a param of this type is rounded by.
+absl::StatusOr<UpdateRounding> CheckRounding(const InferContext& ctx, DType param) {
+  HT_RETURN_IF_ERROR(CheckChoice(ctx, "rounding", {"nearest", "stochastic", "kahan"}));
+  const UpdateRounding rounding = RoundingOf(ctx.attrs);
+  if ((param == DType::kBF16) == (rounding != UpdateRounding::kNearest)) return rounding;
+  return InvalidArgument(
+      ctx.op, ": param is ", Name(param), " and rounding is ", Name(rounding),
+      param == DType::kBF16
+          ? "; expected stochastic or kahan, since to nearest small steps are lost"
+          : "; expected nearest, or param in bf16");
 }
 
 // That the inputs have the states that are expected, by number.
@@ -57,8 +88,11 @@ absl::Status CheckScalars(const InferContext& ctx) {
 template <typename Update>
 Types InferOutputs(const InferContext& ctx, const Update& update, int first_state) {
   const ir::ValueType& param = ctx.inputs[UpdatePort::kParam];
+  HT_ASSIGN_OR_RETURN(const UpdateRounding rounding, CheckRounding(ctx, param.dtype));
+  const unsigned kept = rounding == UpdateRounding::kKahan ? 1U << StatesOf<Update>::kCount : 0;
+  HT_RETURN_IF_ERROR(CheckStateCount(ctx, AllStored(update), StateSet(update) | kept, first_state));
   std::vector<ir::ValueType> outputs = {param};
-  for (const StateInfo& state : StatesThere(update)) {
+  for (const StateInfo& state : StoredThere(update, rounding)) {
     HT_RETURN_IF_ERROR(
         CheckType(ctx, first_state++, state.port, param.dtype, param.shape, "type of param"));
     outputs.push_back(param);
@@ -70,8 +104,6 @@ template <typename Update>
 Types InferUpdate(const InferContext& ctx) {
   const Update update = WithAttributes(Update(), ctx.attrs);
   const ir::ValueType& param = ctx.inputs[UpdatePort::kParam];
-  constexpr int kFirstState = UpdatePort::kFirstState;
-  HT_RETURN_IF_ERROR(CheckStateCount(ctx, AllStates(update), StateSet(update), kFirstState));
   HT_RETURN_IF_ERROR(CheckHypers(HyperOwner::kUpdate, ctx.op, update));
   const DType low = ctx.attrs.GetDType("low");
   if (!IsLow(low) && low != DType::kF32) {
@@ -80,15 +112,13 @@ Types InferUpdate(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(
       CheckType(ctx, UpdatePort::kGrad, "grad", param.dtype, param.shape, "type of param"));
   HT_RETURN_IF_ERROR(CheckScalars(ctx));
-  return InferOutputs(ctx, update, kFirstState);
+  return InferOutputs(ctx, update, UpdatePort::kFirstState);
 }
 
 template <typename Update>
 Types InferRowUpdate(const InferContext& ctx) {
   const Update update = WithAttributes(Update(), ctx.attrs);
   const ir::ValueType& param = ctx.inputs[UpdatePort::kParam];
-  constexpr int kFirstState = RowUpdatePort::kFirstState;
-  HT_RETURN_IF_ERROR(CheckStateCount(ctx, AllStates(update), StateSet(update), kFirstState));
   HT_RETURN_IF_ERROR(CheckHypers(HyperOwner::kUpdate, ctx.op, update));
   HT_RETURN_IF_ERROR(CheckRank(ctx, UpdatePort::kParam, "param", 2, 2));
   HT_RETURN_IF_ERROR(CheckRank(ctx, RowUpdatePort::kIds, "ids", 1, 1));
@@ -96,21 +126,29 @@ Types InferRowUpdate(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckType(ctx, UpdatePort::kGrad, "grad", param.dtype, rows,
                                "a row of param for each of ids"));
   HT_RETURN_IF_ERROR(CheckScalars(ctx));
-  return InferOutputs(ctx, update, kFirstState);
+  return InferOutputs(ctx, update, RowUpdatePort::kFirstState);
 }
 
 template <typename Update>
-std::vector<ir::AttrSpec> HyperAttrs(const Update& defaults) {
+std::vector<ir::AttrSpec> RowUpdateAttrs(const Update& defaults) {
   std::vector<ir::AttrSpec> attrs;
   HypersOf<Update>::ForEach(defaults, [&attrs](const HyperInfo& info, const auto& value) {
     attrs.push_back(Optional(info.name, value, info.doc));
   });
+  attrs.push_back(
+      Optional("rounding", std::string(Name(UpdateRounding::kNearest)),
+               "of results computed in f32: of bf16 stochastic (up with the share of the "
+               "distance that lies below) or kahan (param to nearest, states "
+               "stochastic), of f64 and f32 nearest"));
+  attrs.push_back(Optional("seed", int64_t{0},
+                           "key of the random bits of stochastic rounding, which follow from it, "
+                           "step, the number of the result and that of the element"));
   return attrs;
 }
 
 template <typename Update>
 std::vector<ir::AttrSpec> UpdateAttrs(const Update& defaults) {
-  std::vector<ir::AttrSpec> attrs = HyperAttrs(defaults);
+  std::vector<ir::AttrSpec> attrs = RowUpdateAttrs(defaults);
   attrs.push_back(Optional("low", DType::kF32,
                            "set by keep-low-weights: f16 or bf16, in which new_param is written "
                            "over the kept cast of param as well; f32: no such copy"));
@@ -127,8 +165,8 @@ ir::OpRecord UpdateRecord(const Update& defaults) {
   r.name = info.op;
   r.doc = info.doc;
   r.source = info.source;
-  r.inputs = {{"param", kMasterDTypes, "any shape"},
-              {"grad", kMasterDTypes, "as param, still multiplied by the loss scale"},
+  r.inputs = {{"param", kStoredDTypes, "any shape"},
+              {"grad", kStoredDTypes, "as param, still multiplied by the loss scale"},
               {"lr", {DType::kF32}, "[] learning rate"},
               {"inv_scale", {DType::kF32}, "[] 1 / loss scale"},
               {"clip", {DType::kF32}, "[] factor of global-norm clipping"},
@@ -137,26 +175,24 @@ ir::OpRecord UpdateRecord(const Update& defaults) {
   r.outputs = {{"new_param", "as param"}};
   r.in_place = {{UpdatePort::kParam, 0}};
   std::string name, doc;
-  for (const StateInfo& state : AllStates(defaults)) {
+  for (const StateInfo& state : AllStored(defaults)) {
     const auto index = static_cast<int>(r.outputs.size());
     r.in_place.push_back({UpdatePort::kFirstState + index - 1, index});
     r.outputs.push_back(
         {Concat("new_", state.port),
          *state.hyper == '\0' ? "as param" : Concat("as param; present if ", state.port, " is")});
     if (*state.hyper == '\0') {
-      r.inputs.push_back({state.port, kMasterDTypes, state.doc});
+      r.inputs.push_back({state.port, kStoredDTypes, state.doc});
       continue;
     }
     // One variadic input for all that may be absent, since an output is absent with it.
     name += Concat(name.empty() ? "" : "_or_", state.port);
     doc += Concat(doc.empty() ? "" : "; ", state.doc);
   }
-  if (!name.empty()) {
-    r.inputs.push_back({name, kMasterDTypes, doc, /*optional=*/true, /*variadic=*/true});
-  }
+  r.inputs.push_back({name, kStoredDTypes, doc, /*optional=*/true, /*variadic=*/true});
   r.attrs = UpdateAttrs(defaults);
   r.infer = InferUpdate<Update>;
-  r.amp = Deny("updates work on f32 masters");
+  r.amp = Deny("updates compute in f32 and round what they store by themselves");
   r.fusion = ir::FusionClass::kElementwise;
   r.cost = FlopsPerInput(info.flops);
   return r;
@@ -186,7 +222,7 @@ ir::OpRecord RowUpdateRecord(const Update& defaults) {
   for (ir::InPlacePair& pair : r.in_place) {
     if (pair.input >= RowUpdatePort::kIds) ++pair.input;
   }
-  r.attrs = HyperAttrs(defaults);
+  r.attrs = RowUpdateAttrs(defaults);
   r.infer = InferRowUpdate<Update>;
   r.fusion = ir::FusionClass::kOpaque;
   r.cost = [](const ir::Node& node) { return RowUpdateCost(node, kUpdateInfo<Update>.flops); };

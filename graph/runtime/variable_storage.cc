@@ -27,6 +27,17 @@ std::shared_ptr<StateGuard> VariableStorage::ShareGuard(const std::shared_ptr<St
   return guard_;
 }
 
+absl::StatusOr<std::shared_ptr<VariableStorage>> VariableStorage::KeptIn(DType dtype) const {
+  HT_RETURN_IF_ERROR(CheckNoAverage("add_optimizer"));
+  auto kept = std::make_shared<VariableStorage>(dtype, shape_, kind_, trainable_, init_);
+  kept->read_as_ = read_as_;
+  if (!materialised()) return kept;
+  HT_RETURN_IF_ERROR(FetchToHost());
+  HT_ASSIGN_OR_RETURN(kept->value_, value_.Convert(dtype));
+  kept->HostWrote();
+  return kept;
+}
+
 ir::Variable VariableStorage::Describe(const std::string& name) const {
   return {name, ir::ValueType{dtype_, shape_}, kind_, trainable_, init_};
 }

@@ -40,11 +40,23 @@ class VariableStorage {
  public:
   VariableStorage(DType dtype, const Shape& shape, ir::VariableKind kind, bool trainable,
                   const ir::Initializer& init)
-      : dtype_(dtype), shape_(shape), kind_(kind), trainable_(trainable), init_(init) {}
+      : dtype_(dtype),
+        read_as_(dtype),
+        shape_(shape),
+        kind_(kind),
+        trainable_(trainable),
+        init_(init) {}
+  // The same variable kept in `dtype`, with its value if it has one, rounded to nearest; graphs
+  // read it cast to the type of this one. Callers hold the guard. Errors: those of FetchToHost and
+  // CheckNoAverage; ResourceExhausted.
+  absl::StatusOr<std::shared_ptr<VariableStorage>> KeptIn(DType dtype) const;
   VariableStorage(const VariableStorage&) = delete;
   VariableStorage& operator=(const VariableStorage&) = delete;
 
+  // Of the value as it is kept.
   DType dtype() const { return dtype_; }
+  // Of what steps compute with: another one for a parameter that its optimizer keeps in fewer bits.
+  DType read_as() const { return read_as_; }
   const Shape& shape() const { return shape_; }
   ir::VariableKind kind() const { return kind_; }
   bool trainable() const { return trainable_; }
@@ -107,7 +119,7 @@ class VariableStorage {
   void DeviceWrote(DeviceCopy& copy) { copy.version = ++version_; }
 
  private:
-  DType dtype_;
+  DType dtype_, read_as_;
   Shape shape_;
   ir::VariableKind kind_;
   bool trainable_;

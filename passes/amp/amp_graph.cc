@@ -6,8 +6,21 @@
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
+namespace {
+
+// The cast through which a step reads a variable that is kept in 16 bits, or rows of it.
+bool IsWidenedVariable(const ir::Node& node) {
+  if (!IsCast(node) || !IsLow(node.input_type(0).dtype)) return false;
+  if (node.output_type().dtype != DType::kF32) return false;
+  const ir::Node& read = *node.input(0).node;
+  return IsOp(read, "variable") ||
+         (read.op().amp.cast_output_only && IsOp(*read.input(0).node, "variable"));
+}
+
+}  // namespace
+
 bool IsConstant(const ir::Node& node) { return node.op().name == "constant"; }
-bool IsVariable(const ir::Node& node) { return node.op().name == "variable"; }
+bool IsVariable(const ir::Node& node) { return IsOp(node, "variable") || IsWidenedVariable(node); }
 bool IsAmpCast(const ir::Node& node) { return IsCast(node) && node.provenance.pass == kAmpPass; }
 
 ir::Value LookThroughAmpCasts(ir::Value value) {
@@ -93,6 +106,7 @@ AmpGraph::AmpGraph(ir::Graph& graph, const std::map<int64_t, amp::ClassChoice>& 
 
 AmpRole AmpGraph::RoleOf(AmpVertex& vertex) {
   const ir::Node& node = *vertex.node;
+  if (IsWidenedVariable(node)) return AmpRole::kSource;
   if (node.op().is_marker || node.op().has_side_effect || IsCast(node)) return AmpRole::kOpaque;
   const bool raises = vertex.choice.forced && vertex.choice.amp_class == ir::AmpClass::kDeny;
   std::optional<DType> raised;

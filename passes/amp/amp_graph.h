@@ -23,7 +23,8 @@ enum class AmpRole : uint8_t {
   kPaintable,  // f32 in, floats out: may turn 16-bit. Also a node of 16-bit values that the user
                // denies: it is raised to f32
   kObserver,  // f32 in, no float out (argmax, comparisons): follows its inputs, never causes a cast
-  kSource,    // f32 out only (inputs, variables, constants, embeddings): stays f32, readers cast
+  kSource,    // f32 out only (inputs, variables, constants, embeddings; a cast of a variable that
+              // is kept in 16 bits): stays f32, readers cast
   kOpaque  // f64, integers, values the user made 16-bit, user casts, roots and markers: left alone
 };
 
@@ -70,6 +71,7 @@ class AmpGraph {
 };
 
 bool IsConstant(const ir::Node& node);
+// Also what reads a variable that is kept in 16 bits: its cast to f32.
 bool IsVariable(const ir::Node& node);
 // Whether insert-amp-casts made it.
 bool IsAmpCast(const ir::Node& node);

@@ -330,7 +330,10 @@ class Painter {
           break;
         case AmpRole::kSource:
           decision.decided = true;
-          decision.reason = "f32: a source, cast where it is read in 16 bit";
+          decision.reason = IsCast(*vertex.node) ? Concat("f32: a parameter kept in ",
+                                                          Name(vertex.node->input_type(0).dtype),
+                                                          ", cast where it is read in f32")
+                                                 : "f32: a source, cast where it is read in 16 bit";
           break;
         case AmpRole::kOpaque:
           decision.reason = WhyLeftAlone(v);

@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<Expr>> SumsOf(ir::Builder& b, const ir::Node& optimiz
     if (found == nullptr) {
       return InvalidArgument(name, ": parameter \"", param, "\" is not a variable of the graph");
     }
-    const ir::ValueType type = found->type;  // declaring the sum moves the table
+    // By value: declaring the sum moves the table.
+    const ir::ValueType type = optim::GradSumType(found->type);
     sums.push_back(b.Var(
         optim::StateVariable(optim::SlotVariable(name, param, optim::kGradSumSlot), type, 0)));
   }

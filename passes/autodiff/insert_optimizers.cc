@@ -40,8 +40,9 @@ class Lowering {
       if (number(group) != number(marker)) continue;
       return InvalidArgument("optimizer \"", name(), "\" is declared twice; expected once");
     }
-    for (const char* common : {"rule", "scaler", "skip", "skip_nonfinite", "update_buffers_on_skip",
-                               "clip_norm", "clip_norm_of_all", "accumulated", "ema"}) {
+    for (const char* common :
+         {"rule", "scaler", "skip", "skip_nonfinite", "update_buffers_on_skip", "clip_norm",
+          "clip_norm_of_all", "accumulated", "ema", "rounding", "seed"}) {
       if (ir::Equal(*attrs().Find(common), *marker->attrs().Find(common))) continue;
       return InvalidArgument("optimizer \"", name(), "\": ", common, " of group ", number(marker),
                              " is not that of group ", number(groups_[0]),
@@ -270,7 +271,11 @@ class Lowering {
     }
     b_.NameNext(param + "_next");
     const std::string& op = rows != rows_.end() ? update.rule.rows_op : update.rule.op;
-    std::vector<Expr> outputs = b_.Make(op, inputs, update.rule.attrs);
+    ir::Attributes of_node = update.rule.attrs;
+    if (IsLow(parameter.type.dtype)) {
+      of_node.Set("seed", optim::RoundingSeed(attrs().GetInt("seed"), optimizer, param));
+    }
+    std::vector<Expr> outputs = b_.Make(op, inputs, of_node);
     HT_RETURN_IF_ERROR(b_.status());
     for (size_t k = 0; k < committed.size(); ++k) b_.Commit(committed[k], outputs[k]);
     updated_.emplace(param, outputs[0]);

@@ -17,11 +17,14 @@ bool Runs(const ir::Node& node) {
   return !IsSource(node) && !IsOp(node, "commit") && !IsStorageAlias(node) && !IsKeptCast(node);
 }
 
-// The hyper-parameters: all attributes but those that passes of this folder set.
+// The hyper-parameters: all attributes but those that passes of this folder set, and the seed, which
+// is each parameter's own.
 std::vector<ir::Attributes::Entry> Hypers(const ir::Node& update) {
   std::vector<ir::Attributes::Entry> hypers;
   for (const ir::Attributes::Entry& entry : update.attrs().entries()) {
-    if (entry.first != "group" && entry.first != "low") hypers.push_back(entry);
+    if (entry.first != "group" && entry.first != "low" && entry.first != "seed") {
+      hypers.push_back(entry);
+    }
   }
   return hypers;
 }

@@ -36,7 +36,7 @@ void PrintClass(const Options& options) {
   for (const char* of_every_optimizer :
        {"*", "lr_schedule: LRSchedule = ...", "clip_norm: float = 0.0", "clip_value: float = 0.0",
         "scaler: str = \"\"", "skip: str = \"own\"", "skip_nonfinite: bool = False",
-        "ema: Optional[Ema] = None"}) {
+        "ema: Optional[Ema] = None", "weights: str = \"declared\""}) {
     parameters.emplace_back(of_every_optimizer);
   }
   std::cout << "\n" << ClassStub(Options::kTitle, "Optimizer", Options::kDoc, {}, parameters);

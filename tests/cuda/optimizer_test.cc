@@ -80,6 +80,8 @@ class Parameters {
         values_.back().push_back(Random(type, i, 1 + s, 0, s == 0 ? setting.lowest_state : 0));
       }
       ir::Attributes attrs = setting.attrs;
+      attrs.Set("seed", static_cast<int64_t>(100 + i));
+      if (IsKahan(setting)) values_.back().back() = Scaled(values_.back().back(), 0x1p-10);
       if (i % 3 != 0) attrs.Set("low", i % 3 == 1 ? DType::kF16 : DType::kBF16);
       nodes_.push_back(b.Make(setting.op, inputs, attrs)[0].value().node);
     }
@@ -102,6 +104,15 @@ class Parameters {
   }
 
  private:
+  static bool IsKahan(const Setting& setting) {
+    return setting.attrs.Has("rounding") && setting.attrs.GetString("rounding") == "kahan";
+  }
+  static Tensor Scaled(const Tensor& t, double factor) {
+    std::vector<double> values = t.ToVector();
+    for (double& v : values) v *= factor;
+    return Tensor::Of(t.dtype(), t.shape(), values);
+  }
+
   // In [lo, -lo), or [lowest, lowest + 1) for a state, whose `lo` is 0.
   static Tensor Random(const ir::ValueType& type, size_t i, int64_t stream, double lo,
                        double lowest = 0) {
@@ -284,6 +295,54 @@ TEST_P(OptimizerGroupTest, OutputsOfTheirOwnGetTheSameBits) {
   Parameters p(setting(), Sizes(4));
   ExpectSameBits(RunGroup(p, {.step = 2}, false).values, RunGroup(p, {.step = 2}, true).values);
 }
+
+// bf16: products by powers of two are exact, so whether a device adds them in one step or two makes
+// no difference, and the bits are the CPU's.
+class LowUpdateTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::vector<Setting> settings() const {
+    const std::string rounding = GetParam();
+    const int kept = rounding == "kahan" ? 1 : 0;
+    return {
+        {"sgd_update", {{"rounding", rounding}}, kept, 0, 1, DType::kBF16},
+        {"sgd_update", {{"rounding", rounding}, {"momentum", 0.5}}, 1 + kept, 0, 1, DType::kBF16}};
+  }
+};
+
+TEST_P(LowUpdateTest, GroupsOfAnySizeHaveTheBitsOfTheCpu) {
+  for (const Setting& setting : settings()) {
+    for (const bool in_place : {true, false}) {
+      Parameters p(setting, Sizes(100));
+      const Scalars scalars{.step = 3};
+      const Ran ran = RunGroup(p, scalars, in_place);
+      ExpectCopiesOfParameters(ran);
+      for (size_t i = 0; i < 100; ++i) {
+        const ir::Node& node = *p.nodes()[i];
+        auto kernel = kernels::KernelRegistry::Global().Select(node, Device::Kind::kCpu);
+        ASSERT_TRUE(kernel.ok()) << kernel.status();
+        EXPECT_EQ((*kernel)->name(), "cpu:simd:sgd_update");
+        const auto want = RunKernel(**kernel, node, p.Inputs(i, scalars));
+        ASSERT_TRUE(want.ok()) << want.status();
+        for (size_t s = 0; s < want->size(); ++s) {
+          EXPECT_TRUE(BitEqual(ran.values[i][s], (*want)[s])) << "member " << i << ", output " << s;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(LowUpdateTest, ASkippedStepChangesNothing) {
+  for (const Setting& setting : settings()) {
+    Parameters p(setting, Sizes(40));
+    for (const bool in_place : {true, false}) {
+      const Ran ran = RunGroup(p, {.apply = false}, in_place);
+      ExpectSameBits(ran.values, p.values());
+      ExpectCopiesOfParameters(ran);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LowUpdateTest, ::testing::Values("stochastic", "kahan"));
 
 std::string SettingName(const ::testing::TestParamInfo<Setting (*)()>& info) {
   const char* const names[] = {

@@ -202,7 +202,8 @@ TEST(ParameterGroups, F35AParameterOf16BitIsRefusedWhereItIsGiven) {
     EXPECT_EQ(Message(status),
               At(__LINE__ - 4) + "optimizer0: parameter \"w\" is " + Name(dtype) +
                   "[2]; expected f32 or f64: keep parameters in f32, config.enable_amp computes "
-                  "with 16-bit copies of them");
+                  "with 16-bit copies of them; or in bf16 with the optimizer's weights = "
+                  "bf16_stochastic or bf16_kahan");
   }
 }
 

@@ -1,4 +1,5 @@
-// The updates of optimizers, grad_stats, loss_scale_update: all f32, no gradient.
+// The updates of optimizers, grad_stats, loss_scale_update: f32, and updates that round to bf16; no
+// gradient.
 #include <limits>
 
 #include "halftone/tests/support/op_cases.h"
@@ -231,6 +232,27 @@ void AddGradientSum(std::vector<OpCase>& cases) {
   add("empty", Reals({0}), Reals({0}), 2);
 }
 
+// All from `first` on in bf16.
+void AddLowUpdates(std::vector<OpCase>& cases, size_t first) {
+  const std::vector<OpCase> in_f32(cases.begin() + static_cast<int64_t>(first), cases.end());
+  for (OpCase c : in_f32) {
+    const std::string name = c.name;
+    c.dtypes = {DType::kBF16};
+    c.attrs.Set("seed", int64_t{1234567890123});
+    c.attrs.Set("rounding", std::string("stochastic"));
+    c.name = name + "_stochastic";
+    cases.push_back(c);
+    c.attrs.Set("rounding", std::string("kahan"));
+    c.name = name + "_kahan";
+    // Of parameters below 1: some are too large to be theirs.
+    c.inputs.push_back(Reals(c.inputs[0].type.shape, -0x1p-10, 0x1p-10));
+    // A compensation is what two numbers of f32 differ by: there f32's last digit, in which sums of
+    // another order may differ, is one of eight.
+    if (c.op == "lamb_update") c.tolerance_factor = 8;
+    cases.push_back(c);
+  }
+}
+
 void AddGradStats(std::vector<OpCase>& cases) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto add = [&](const std::string& variant, std::vector<OpInput> grads) {
@@ -244,6 +266,13 @@ void AddGradStats(std::vector<OpCase>& cases) {
   add("inf_last", {Reals({3}), Fixed({2}, {1, inf})});
   add("nan_first", {Fixed({2}, {std::numeric_limits<double>::quiet_NaN(), 1}), Fixed({1}, {-inf})});
   add("long", {Reals({70001}, -1, 1), Reals({40000}, -1, 1)});
+  OpCase mixed = Case("grad_stats", "several_dtypes",
+                      {Number(1.0 / 1024), Reals({8200}, -9, 9), Reals({31}), Reals({5})});
+  mixed.inputs[1].type.dtype = DType::kBF16;
+  mixed.inputs[2].type.dtype = DType::kF16;
+  mixed.inputs[1] = Pinned(mixed.inputs[1]);
+  mixed.inputs[2] = Pinned(mixed.inputs[2]);
+  cases.push_back(InF32(mixed));
 }
 
 void AddLossScale(std::vector<OpCase>& cases) {
@@ -266,6 +295,7 @@ void AddLossScale(std::vector<OpCase>& cases) {
 }  // namespace
 
 void AddCases_optimizer(std::vector<OpCase>& cases) {
+  const size_t first = cases.size();
   AddSgd(cases);
   AddAdam(cases);
   AddRmsprop(cases);
@@ -276,6 +306,7 @@ void AddCases_optimizer(std::vector<OpCase>& cases) {
   AddRows(cases);
   AddMovingAverage(cases);
   AddGradientSum(cases);
+  AddLowUpdates(cases, first);
   AddGradStats(cases);
   AddLossScale(cases);
 }

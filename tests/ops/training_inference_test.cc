@@ -54,8 +54,8 @@ TEST(UpdateInference, SgdHasABufferExactlyWithMomentum) {
   EXPECT_EQ(Infer("sgd_update", plain + " f32[3]"),
             "sgd_update: momentum is 0 and momentum_buf is given; expected a buffer exactly with "
             "momentum above 0");
-  EXPECT_EQ(Infer("sgd_update", plain + " f32[3] f32[3]", {{"momentum", 0.9}}),
-            "sgd_update: got 9 inputs; expected 7 or 8");
+  EXPECT_EQ(Infer("sgd_update", plain + " f32[3] f32[3] f32[3]", {{"momentum", 0.9}}),
+            "sgd_update: got 10 inputs; expected 7..9");
   EXPECT_EQ(Infer("sgd_update", plain + " f32[2]", {{"momentum", 0.9}}),
             "sgd_update: momentum_buf is f32[2]; expected f32[3] (type of param)");
   EXPECT_EQ(
@@ -79,7 +79,7 @@ TEST(UpdateInference, Adam) {
   EXPECT_EQ(Infer("adam_update", inputs, {{"eps", -1e-8}}),
             "adam_update: eps is -1e-08; expected 0 or more");
   EXPECT_EQ(Infer("adam_update", std::string("f16[3] f16[3]") + kUpdateScalars + " f16[3] f16[3]"),
-            "adam_update: input 0 (param) is f16[3]; expected f64 f32");
+            "adam_update: input 0 (param) is f16[3]; expected f64 f32 bf16");
 }
 
 TEST(UpdateInference, OfRows) {
@@ -127,12 +127,44 @@ TEST(UpdateInference, RmspropHasTheStatesOfItsOptions) {
   EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3]"),
             "rmsprop_update: centered is false and grad_avg is given; expected an average exactly "
             "with centered");
-  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3] f32[3] f32[3]", both),
-            "rmsprop_update: got 11 inputs; expected 8..10");
+  EXPECT_EQ(Infer("rmsprop_update", plain + " f32[3] f32[3] f32[3] f32[3]", both),
+            "rmsprop_update: got 12 inputs; expected 8..11");
   EXPECT_EQ(Infer("rmsprop_update", plain + " f32[2]", centered),
             "rmsprop_update: grad_avg is f32[2]; expected f32[3] (type of param)");
   EXPECT_EQ(Infer("rmsprop_update", plain, {{"alpha", 1.0}}),
             "rmsprop_update: alpha is 1; expected 0 or more and below 1");
+}
+
+TEST(UpdateInference, BF16IsRoundedByChanceOrWithACompensation) {
+  const std::string plain = std::string("bf16[3] bf16[3]") + kUpdateScalars;
+  const ir::Attributes stochastic = {{"rounding", std::string("stochastic")}},
+                       kahan = {{"rounding", std::string("kahan")}};
+  EXPECT_EQ(Infer("sgd_update", plain, stochastic), "bf16[3]");
+  EXPECT_EQ(Infer("sgd_update", plain + " bf16[3]", kahan), "bf16[3] bf16[3]");
+  EXPECT_EQ(Infer("sgd_update", plain + " bf16[3] bf16[3]",
+                  {{"rounding", std::string("kahan")}, {"momentum", 0.9}}),
+            "bf16[3] bf16[3] bf16[3]");
+  EXPECT_EQ(Infer("sgd_update", plain, kahan),
+            "sgd_update: rounding is kahan and compensation is absent; expected a compensation "
+            "exactly with rounding kahan");
+  EXPECT_EQ(Infer("sgd_update", plain + " bf16[3]", stochastic),
+            "sgd_update: momentum is 0 and momentum_buf is given; expected a buffer exactly with "
+            "momentum above 0");
+  EXPECT_EQ(Infer("adam_update", plain + " bf16[3] bf16[3] bf16[3]", stochastic),
+            "adam_update: rounding is stochastic and compensation is given; expected a "
+            "compensation exactly with rounding kahan");
+  EXPECT_EQ(
+      Infer("sgd_update", plain),
+      "sgd_update: param is bf16 and rounding is nearest; expected stochastic or kahan, since "
+      "to nearest small steps are lost");
+  EXPECT_EQ(Infer("sgd_update", std::string("f32[3] f32[3]") + kUpdateScalars, stochastic),
+            "sgd_update: param is f32 and rounding is stochastic; expected nearest, or param in "
+            "bf16");
+  EXPECT_EQ(Infer("sgd_update", plain, {{"rounding", std::string("up")}}),
+            "sgd_update: rounding is \"up\"; expected one of \"nearest\", \"stochastic\", "
+            "\"kahan\"");
+  EXPECT_EQ(Infer("sgd_update", std::string("bf16[3] f32[3]") + kUpdateScalars, stochastic),
+            "sgd_update: grad is f32[3]; expected bf16[3] (type of param)");
 }
 
 TEST(ScalingInference, GradStats) {

@@ -1,6 +1,33 @@
 #include "halftone/graph/ops/support/optimizers.h"
 
+#include "halftone/core/check.h"
+
 namespace halftone::ops {
+
+const char* Name(UpdateRounding rounding) {
+  switch (rounding) {
+    case UpdateRounding::kStochastic:
+      return "stochastic";
+    case UpdateRounding::kKahan:
+      return "kahan";
+    default:
+      return "nearest";
+  }
+}
+
+std::optional<UpdateRounding> ParseUpdateRounding(const std::string& name) {
+  for (const UpdateRounding rounding :
+       {UpdateRounding::kNearest, UpdateRounding::kStochastic, UpdateRounding::kKahan}) {
+    if (name == Name(rounding)) return rounding;
+  }
+  return std::nullopt;
+}
+
+UpdateRounding RoundingOf(const ir::Attributes& update) {
+  const auto rounding = ParseUpdateRounding(update.GetString("rounding"));
+  HT_CHECK(rounding.has_value(), "a rounding that no inference has seen");
+  return *rounding;
+}
 
 std::vector<std::string> OptimizerRules() {
   std::vector<std::string> rules;

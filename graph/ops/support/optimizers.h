@@ -186,6 +186,16 @@ inline std::optional<DType> LowCopyOf(const ir::Node& update) {
   return IsLow(low) ? std::optional(low) : std::nullopt;
 }
 
+// The names of UpdateRounding, which the attribute `rounding` of an update has: "nearest",
+// "stochastic", "kahan".
+const char* Name(UpdateRounding rounding);
+std::optional<UpdateRounding> ParseUpdateRounding(const std::string& name);
+// That of an update. Requires: a name that is known.
+UpdateRounding RoundingOf(const ir::Attributes& update);
+
+// What kKahan keeps for each parameter, behind the states.
+inline constexpr char kCompensation[] = "compensation";
+
 // The states that are there, in order of the ports.
 template <typename Update>
 std::vector<StateInfo> StatesThere(const Update& update) {

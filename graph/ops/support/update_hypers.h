@@ -3,6 +3,7 @@
 // states.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include "halftone/core/doc.h"
@@ -16,6 +17,13 @@ struct UpdatePort {
 };
 struct RowUpdatePort {
   enum : int { kIds = UpdatePort::kFirstState, kFirstState };
+};
+
+// How an update stores its results.
+enum class UpdateRounding : uint8_t {
+  kNearest,     // f64 and f32
+  kStochastic,  // bf16: up or down by chance, so that the mean is what was computed
+  kKahan  // bf16: the parameter to nearest, what that loses in a second array; states as above
 };
 
 // clang-format off

@@ -15,9 +15,9 @@ inline float ScalarF32(const KernelArgs& args, int port) {
   return *static_cast<const float*>(args.inputs[port]);
 }
 
-inline absl::Status HasF32State(const ir::Node& node) {
+inline absl::Status HasNoF64(const ir::Node& node) {
   for (const ir::Value& v : node.inputs()) {
-    if (v.dtype() == DType::kF64 || IsLow(v.dtype())) return Unimplemented("only f32 state");
+    if (v.dtype() == DType::kF64) return Unimplemented("no f64 state");
   }
   return absl::OkStatus();
 }

@@ -20,7 +20,9 @@ namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
 // Sum of squares of g * inv_scale in f64; clears *finite on inf or NaN.
-double StatsRange(const float* g, float inv_scale, int64_t n, bool* finite) {
+template <typename T>
+double StatsRange(const void* gradient, float inv_scale, int64_t n, bool* finite) {
+  const T* g = static_cast<const T*>(gradient);
   SumOfSquares sum;
   bool all_finite = true;
   ForRow(n, [&](auto load, auto) {
@@ -32,6 +34,14 @@ double StatsRange(const float* g, float inv_scale, int64_t n, bool* finite) {
   return sum.Total();
 }
 
+using StatsFn = double (*)(const void* gradient, float inv_scale, int64_t n, bool* finite);
+
+StatsFn FindStats(DType dtype) {
+  return dtype == DType::kF32   ? StatsRange<float>
+         : dtype == DType::kF16 ? StatsRange<F16>
+                                : StatsRange<BF16>;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace halftone::kernels
 HWY_AFTER_NAMESPACE();
@@ -40,16 +50,19 @@ HWY_AFTER_NAMESPACE();
 namespace halftone::kernels {
 namespace {
 
-HWY_EXPORT(StatsRange);
+HWY_EXPORT(FindStats);
 
 // Ports: inv_scale, then the gradients.
 class GradStatsKernel : public Kernel {
  public:
   explicit GradStatsKernel(const ir::Node& node) {
     for (int i = 1; i < node.num_inputs(); ++i) {
-      const int64_t n = node.input_type(i).num_elements();
+      const ir::ValueType& type = node.input_type(i);
+      const auto element = static_cast<int64_t>(SizeOf(type.dtype));
+      const auto stats = HWY_DYNAMIC_DISPATCH(FindStats)(type.dtype);
+      const int64_t n = type.num_elements();
       for (int64_t begin = 0; begin < n; begin += kSumBlock) {
-        blocks_.push_back({i, begin, std::min(kSumBlock, n - begin)});
+        blocks_.push_back({i, begin * element, std::min(kSumBlock, n - begin), stats});
       }
     }
     workspace_bytes_ = blocks_.size() * sizeof(Partial);
@@ -58,13 +71,12 @@ class GradStatsKernel : public Kernel {
   void Run(const KernelArgs& args) override {
     const float inv_scale = ScalarF32(args, 0);
     auto* partials = static_cast<Partial*>(args.workspace);
-    const auto fn = HWY_DYNAMIC_DISPATCH(StatsRange);
     ParallelFor(0, static_cast<int64_t>(blocks_.size()), 1, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
         const Block& block = blocks_[b];
         Partial partial{0, true};
-        partial.sum = fn(static_cast<const float*>(args.inputs[block.port]) + block.begin,
-                         inv_scale, block.count, &partial.finite);
+        partial.sum = block.stats(static_cast<const char*>(args.inputs[block.port]) + block.begin,
+                                  inv_scale, block.count, &partial.finite);
         partials[b] = partial;
       }
     });
@@ -83,7 +95,8 @@ class GradStatsKernel : public Kernel {
  private:
   struct Block {
     int port;
-    int64_t begin, count;
+    int64_t begin, count;  // in bytes, in elements
+    double (*stats)(const void* gradient, float inv_scale, int64_t n, bool* finite);
   };
   struct Partial {
     double sum;
@@ -95,7 +108,7 @@ class GradStatsKernel : public Kernel {
 }  // namespace
 
 void Register_cpu_simd_grad_stats(KernelRegistry& r) {
-  AddSimdCandidate<GradStatsKernel>(r, "grad_stats", HasF32State);
+  AddSimdCandidate<GradStatsKernel>(r, "grad_stats", HasNoF64);
 }
 
 }  // namespace halftone::kernels

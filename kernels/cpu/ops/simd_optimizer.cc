@@ -1,4 +1,4 @@
-// Optimizer updates: one pass over each tensor, f32 storage. A cleared
+// Optimizer updates: one pass over each tensor, of f32, or of bf16 in blocks (low_update.h). A cleared
 // `apply` flag copies every input to its output bit for bit. A 16-bit copy of the parameter is made
 // piece by piece, from what the cache still has.
 #undef HWY_TARGET_INCLUDE
@@ -9,7 +9,6 @@
 // The rest is included once per target.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -18,6 +17,7 @@
 
 #include "halftone/core/threads.h"
 #include "halftone/graph/ops/support/optimizers.h"
+#include "halftone/kernels/cpu/ops/low_update.h"
 #include "halftone/kernels/cpu/ops/optimizer_operands.h"
 #include "halftone/kernels/cpu/simd/convert.h"
 #include "halftone/kernels/cpu/simd/math-inl.h"
@@ -155,8 +155,10 @@ class LowCopy {
   explicit LowCopy(const ir::Node& update) {
     const std::optional<DType> low = ops::LowCopyOf(update);
     if (!low.has_value()) return;
+    const DType param = update.output_type().dtype;
+    param_size_ = static_cast<int64_t>(SizeOf(param));
     size_ = static_cast<int64_t>(SizeOf(*low));
-    convert_ = ConvertLoop(DType::kF32, *low);
+    convert_ = ConvertLoop(param, *low);
   }
 
   // Where it is to be written in this run; null: nowhere.
@@ -165,12 +167,13 @@ class LowCopy {
                                                          : static_cast<char*>(args.copies[0]);
   }
   // Rounds elements [begin, end) of `param` into `copy`.
-  void Write(const float* param, char* copy, int64_t begin, int64_t end) const {
-    convert_(param + begin, copy + begin * size_, end - begin);
+  void Write(const void* param, char* copy, int64_t begin, int64_t end) const {
+    convert_(static_cast<const char*>(param) + begin * param_size_, copy + begin * size_,
+             end - begin);
   }
 
  private:
-  int64_t size_ = 0;
+  int64_t param_size_ = 0, size_ = 0;
   ConvertFn convert_ = nullptr;
 };
 
@@ -184,18 +187,29 @@ class UpdateOf : public Kernel {
       : n_(node.output_type().num_elements()),
         hyper_(ops::WithAttributes(Update(), node.attrs())),
         set_(ops::StateSet(hyper_)),
-        first_state_(first_state) {}
+        first_state_(first_state),
+        outputs_(node.num_outputs()),
+        bytes_(static_cast<size_t>(node.output_type().num_bytes())) {
+    if (node.output_type().dtype == DType::kBF16) in_bf16_.emplace(node, set_, first_state);
+  }
 
   static bool Applies(const KernelArgs& args) {
     return *static_cast<const bool*>(args.inputs[UpdatePort::kApply]);
   }
 
-  UpdateOperands Operands(const KernelArgs& args) const {
+  // Without the arrays.
+  static UpdateOperands Scalars(const KernelArgs& args) {
     UpdateOperands o;
     o.lr = ScalarF32(args, UpdatePort::kLr);
     o.inv_scale = ScalarF32(args, UpdatePort::kInvScale);
     o.clip = ScalarF32(args, UpdatePort::kClip);
     o.step = static_cast<double>(*static_cast<const int64_t*>(args.inputs[UpdatePort::kStep]));
+    return o;
+  }
+
+  // With the arrays of an f32 update.
+  UpdateOperands Operands(const KernelArgs& args) const {
+    UpdateOperands o = Scalars(args);
     o.param = static_cast<const float*>(args.inputs[UpdatePort::kParam]);
     o.grad = static_cast<const float*>(args.inputs[UpdatePort::kGrad]);
     o.new_param = static_cast<float*>(args.outputs[0]);
@@ -210,26 +224,27 @@ class UpdateOf : public Kernel {
 
   // Makes every output its input.
   void CopyThrough(const KernelArgs& args) const {
-    const int outputs = 1 + std::popcount(set_);
-    for (int i = 0; i < outputs; ++i) {
+    for (int i = 0; i < outputs_; ++i) {
       const int input = i == 0 ? +UpdatePort::kParam : first_state_ + i - 1;
       if (args.inputs[input] == args.outputs[i]) continue;
-      std::memcpy(args.outputs[i], args.inputs[input], n_ * sizeof(float));
+      std::memcpy(args.outputs[i], args.inputs[input], bytes_);
     }
   }
 
   int64_t n_;
   Update hyper_;
   unsigned set_;
+  std::optional<LowUpdate> in_bf16_;  // of parameters that are
 
  private:
-  int first_state_;
+  int first_state_, outputs_;
+  size_t bytes_;  // of each
 };
 
 template <typename Update>
 class UpdateKernel : public UpdateOf<Update> {
   using Base = UpdateOf<Update>;
-  using Base::hyper_, Base::n_, Base::set_;
+  using Base::hyper_, Base::in_bf16_, Base::n_, Base::set_;
 
  public:
   explicit UpdateKernel(const ir::Node& node) : Base(node, UpdatePort::kFirstState), low_(node) {
@@ -241,16 +256,15 @@ class UpdateKernel : public UpdateOf<Update> {
 
   void Run(const KernelArgs& args) override {
     if (!Base::Applies(args)) return Base::CopyThrough(args);
-    UpdateOperands operands = Base::Operands(args);
+    UpdateOperands operands = in_bf16_.has_value() ? Base::Scalars(args) : Base::Operands(args);
     if constexpr (ops::kHasTrustRatio<Update>) operands.trust = Trust(args, operands);
-    const auto fn = RangeOf(hyper_);
     char* const copy = low_.Of(args);
     ParallelFor(0, n_, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      if (copy == nullptr) return fn(hyper_, set_, operands.At(begin), end - begin);
+      if (copy == nullptr) return Step(args, operands, begin, end);
       for (int64_t at = begin; at < end; at += kRoundedPiece) {
         const int64_t stop = std::min(end, at + kRoundedPiece);
-        fn(hyper_, set_, operands.At(at), stop - at);
-        low_.Write(operands.new_param, copy, at, stop);
+        Step(args, operands, at, stop);
+        low_.Write(args.outputs[0], copy, at, stop);
       }
     });
   }
@@ -260,6 +274,15 @@ class UpdateKernel : public UpdateOf<Update> {
 
   LowCopy low_;
 
+  // Elements [begin, end).
+  void Step(const KernelArgs& args, const UpdateOperands& operands, int64_t begin,
+            int64_t end) const {
+    const auto fn = RangeOf(hyper_);
+    if (!in_bf16_.has_value()) return fn(hyper_, set_, operands.At(begin), end - begin);
+    in_bf16_->Update(args, operands, begin, end, begin,
+                     [&](const UpdateOperands& block, int64_t n) { fn(hyper_, set_, block, n); });
+  }
+
   int64_t SumBlocks() const { return (n_ + kSumBlock - 1) / kSumBlock; }
 
   float Trust(const KernelArgs& args, const UpdateOperands& operands) const {
@@ -267,9 +290,18 @@ class UpdateKernel : public UpdateOf<Update> {
     const auto squares = SquaresOf(hyper_);
     ParallelFor(0, SumBlocks(), 1, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
-        const int64_t begin = b * kSumBlock;
-        squares(hyper_, set_, operands.At(begin), std::min(kSumBlock, n_ - begin),
-                blocks[b].data());
+        const int64_t begin = b * kSumBlock, end = std::min(begin + kSumBlock, n_);
+        if (!in_bf16_.has_value()) {
+          squares(hyper_, set_, operands.At(begin), end - begin, blocks[b].data());
+          continue;
+        }
+        blocks[b] = {0, 0};
+        in_bf16_->Read(args, operands, begin, end, [&](const UpdateOperands& block, int64_t n) {
+          Squares part;
+          squares(hyper_, set_, block, n, part.data());
+          blocks[b][0] += part[0];
+          blocks[b][1] += part[1];
+        });
       }
     });
     Squares sum = {0, 0};
@@ -284,7 +316,7 @@ class UpdateKernel : public UpdateOf<Update> {
 template <typename Update>
 class RowUpdateKernel : public UpdateOf<Update> {
   using Base = UpdateOf<Update>;
-  using Base::hyper_, Base::set_;
+  using Base::hyper_, Base::in_bf16_, Base::set_;
 
  public:
   explicit RowUpdateKernel(const ir::Node& node)
@@ -296,18 +328,33 @@ class RowUpdateKernel : public UpdateOf<Update> {
   void Run(const KernelArgs& args) override {
     Base::CopyThrough(args);
     if (!Base::Applies(args) || width_ == 0) return;
-    const UpdateOperands operands = Base::Operands(args);
     const auto* ids = static_cast<const int64_t*>(args.inputs[RowUpdatePort::kIds]);
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / width_);
+    if (in_bf16_.has_value()) {
+      const UpdateOperands scalars = Base::Scalars(args);
+      return ParallelFor(0, count_, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) UpdateLowRow(args, scalars, ids[i], i);
+      });
+    }
+    const UpdateOperands operands = Base::Operands(args);
     const auto fn = RowsOf(hyper_);
-    ParallelFor(0, count_, std::max<int64_t>(1, kElementwiseGrain / width_),
-                [&](int64_t begin, int64_t end) {
-                  UpdateOperands piece = operands;
-                  piece.grad += begin * width_;
-                  fn(hyper_, set_, piece, {ids + begin, end - begin, in_table_, width_});
-                });
+    ParallelFor(0, count_, grain, [&](int64_t begin, int64_t end) {
+      UpdateOperands piece = operands;
+      piece.grad += begin * width_;
+      fn(hyper_, set_, piece, {ids + begin, end - begin, in_table_, width_});
+    });
   }
 
  private:
+  // Row `id`, whose gradient is row `i`.
+  void UpdateLowRow(const KernelArgs& args, const UpdateOperands& scalars, int64_t id,
+                    int64_t i) const {
+    if (id < 0 || id >= in_table_) return;
+    in_bf16_->Update(
+        args, scalars, id * width_, (id + 1) * width_, i * width_,
+        [&](const UpdateOperands& block, int64_t n) { RangeOf(hyper_)(hyper_, set_, block, n); });
+  }
+
   int64_t in_table_, width_, count_;
 };
 
@@ -315,9 +362,9 @@ class RowUpdateKernel : public UpdateOf<Update> {
 
 void Register_cpu_simd_optimizer(KernelRegistry& r) {
   ops::ForEachUpdate([&r]<typename Update>(const Update&) {
-    AddSimdCandidate<UpdateKernel<Update>>(r, ops::kUpdateInfo<Update>.op, HasF32State);
+    AddSimdCandidate<UpdateKernel<Update>>(r, ops::kUpdateInfo<Update>.op, HasNoF64);
     if constexpr (ops::kIsRowWise<Update>) {
-      AddSimdCandidate<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(), HasF32State);
+      AddSimdCandidate<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(), HasNoF64);
     }
   });
 }

@@ -9,18 +9,23 @@
 namespace halftone::kernels {
 namespace {
 
+cuda::UpdateStorage StorageOf(const ir::Node& node) {
+  return {node.output_type().dtype, ops::RoundingOf(node.attrs())};
+}
+
+uint64_t SeedOf(const ir::Node& node) { return static_cast<uint64_t>(node.attrs().GetInt("seed")); }
+
 template <typename Update>
 class UpdateKernel : public CudaKernel {
  public:
   explicit UpdateKernel(const std::vector<const ir::Node*>& nodes)
-      : hyper_(ops::WithAttributes(Update(), nodes[0]->attrs())),
-        f64_(nodes[0]->output_type().dtype == DType::kF64) {
+      : hyper_(ops::WithAttributes(Update(), nodes[0]->attrs())), storage_(StorageOf(*nodes[0])) {
     for (const ir::Node* node : nodes) {
       const std::optional<DType> low = ops::LowCopyOf(*node);
       const cuda::CopyType copy = !low.has_value()      ? cuda::CopyType::kNone
                                   : *low == DType::kF16 ? cuda::CopyType::kF16
                                                         : cuda::CopyType::kBF16;
-      members_.push_back({node->output_type().num_elements(), copy});
+      members_.push_back({node->output_type().num_elements(), copy, SeedOf(*node)});
     }
     if constexpr (ops::kHasTrustRatio<Update>) {
       size_t squares = members_.size();
@@ -38,13 +43,13 @@ class UpdateKernel : public CudaKernel {
         members_.data(),   members_.size(), args.inputs,
         args.outputs,      args.copies,     static_cast<cuda::UpdateSquares*>(args.workspace),
         args.state->device};
-    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchUpdate(hyper_, group, f64_, stream));
+    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchUpdate(hyper_, group, storage_, stream));
     return absl::OkStatus();
   }
 
  private:
   Update hyper_;
-  bool f64_;
+  cuda::UpdateStorage storage_;
   std::vector<cuda::UpdateMember> members_;
 };
 
@@ -60,7 +65,9 @@ class RowUpdateKernel : public CudaKernel {
       : hyper_(ops::WithAttributes(Update(), node.attrs())),
         table_(node.output_type()),
         count_(node.input_type(ops::RowUpdatePort::kIds).num_elements()),
-        tables_(node.num_outputs()) {
+        tables_(node.num_outputs()),
+        storage_(StorageOf(node)),
+        seed_(SeedOf(node)) {
     keeps_state_on_fault_ = true;
   }
 
@@ -73,10 +80,9 @@ class RowUpdateKernel : public CudaKernel {
       HT_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(args.outputs[i], args.inputs[input], bytes,
                                               cudaMemcpyDeviceToDevice, stream));
     }
-    const cuda::RowUpdate update{args.inputs,     args.outputs, table_.shape[0],
-                                 table_.shape[1], count_,       args.state->device};
-    HT_CUDA_RETURN_IF_ERROR(
-        cuda::LaunchRowUpdate(hyper_, update, table_.dtype == DType::kF64, stream));
+    const cuda::RowUpdate update{args.inputs, args.outputs, table_.shape[0],   table_.shape[1],
+                                 count_,      seed_,        args.state->device};
+    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchRowUpdate(hyper_, update, storage_, stream));
     return absl::OkStatus();
   }
 
@@ -85,24 +91,26 @@ class RowUpdateKernel : public CudaKernel {
   ir::ValueType table_;
   int64_t count_;
   int tables_;  // the parameter, and its states
+  cuda::UpdateStorage storage_;
+  uint64_t seed_;
 };
 
 }  // namespace
 
 void Register_cuda_optimizer(KernelRegistry& r) {
+  constexpr ir::DTypeSet kStored{DType::kF32, DType::kF64, DType::kBF16};
   ops::ForEachUpdate([&r]<typename Update>(const Update&) {
     KernelCandidate candidate;
     candidate.op = ops::kUpdateInfo<Update>.op;
     candidate.name = Concat("cuda:native:", candidate.op);
     candidate.device = Device::Kind::kCuda;
     candidate.tier = KernelTier::kNative;
-    candidate.dtypes = {DType::kF32, DType::kF64};
+    candidate.dtypes = kStored;
     candidate.create = [](const ir::Node& node) { return CreateGroup<Update>({&node}); };
     candidate.create_group = CreateGroup<Update>;
     r.Add(std::move(candidate));
     if constexpr (ops::kIsRowWise<Update>) {
-      AddCudaKernel<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(),
-                                             {DType::kF32, DType::kF64});
+      AddCudaKernel<RowUpdateKernel<Update>>(r, ops::RowUpdateOp<Update>(), kStored);
     }
   });
 }

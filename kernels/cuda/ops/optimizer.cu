@@ -7,18 +7,22 @@
 // computes the direction again.
 // Accesses: 16 bytes a thread where all of an array's pointers are aligned, one element elsewhere
 // and in the tail. Formulas and order of operations: those of the CPU (optimizer_formulas.inc).
-// Shared bytes: one Step (at most 104), and 256 for sums. Bound: memory. Bytes moved: each input
-// once and each output once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy. With a
-// trust ratio each input twice, where storing the direction would move 8 bytes an f32 element for
-// the 16 of two averages.
+// Shared bytes: one Step (at most 112), and 256 for sums. Bound: memory. Bytes moved: each input
+// once and each output once, the minimum: 28 an f32 element of Adam, and 2 for a 16-bit copy, 14 a
+// bf16 element. With a trust ratio each input twice, where storing the direction would move 8 bytes
+// an f32 element for the 16 of two averages.
+// bf16: computed in f32 and stored as update_rounding.h says; a Philox block gives the bits of two
+// results of four elements.
 // Updates of rows: one table, mapping as in row_groups.cuh, the same accesses. Bytes moved: of the
 // tables the rows that are updated, once each way.
 #include "halftone/kernels/cuda/device/chunk_table.h"
 #include "halftone/kernels/cuda/device/functors.cuh"
 #include "halftone/kernels/cuda/device/pack.cuh"
+#include "halftone/kernels/cuda/device/philox.cuh"
 #include "halftone/kernels/cuda/device/reduce.cuh"
 #include "halftone/kernels/cuda/device/row_groups.cuh"
 #include "halftone/kernels/cuda/ops/optimizer.h"
+#include "halftone/kernels/update_rounding.h"
 
 #define HT_FUNCTOR_INLINE __device__ __forceinline__
 namespace halftone::kernels::functors::f32 {
@@ -50,29 +54,46 @@ struct UpdateScalars {
   const kernels::DeviceRunState* state;
 };
 
-// The arrays of one launch, and of each parameter its `kStates` states. A batch is as large as
-// 4 KiB of parameters allow.
-template <int kStates>
+// Of stored type S, how many arrays there may be for an update of `kStates` states: bf16 has a
+// compensation behind them.
+template <typename S>
+inline constexpr bool kIsLow = std::is_same_v<S, __nv_bfloat16>;
+template <typename S, int kStates>
+inline constexpr int kSlotsOf = kStates + (kIsLow<S> || kStates == 0);  // no array is empty
+
+struct Rounding {
+  ops::UpdateRounding how;
+  __device__ bool kahan() const { return how == ops::UpdateRounding::kKahan; }
+};
+
+// The arrays of one launch, and of each parameter its states. A batch is as large as 4 KiB of
+// parameters allow, less what else a kernel is told.
+template <typename S, int kStates>
 struct UpdateBatch {
-  static constexpr int kArrays = kStates < 2 ? 60 : kStates == 2 ? 48 : 36;
+  static constexpr int kRoom = kSlotsOf<S, kStates>;
+  static constexpr int kArrays =
+      (4096 - 400) / (8 * (4 + 2 * kRoom) + 8 + 1 + 4 + (kIsLow<S> ? 8 : 0));
   static constexpr int64_t kChunk = kUpdateChunk;
-  static constexpr int kRoom = kStates + (kStates == 0);  // no array is empty
 
   const void *param[kArrays], *grad[kArrays], *state[kRoom][kArrays];
   void *new_param[kArrays], *new_state[kRoom][kArrays];
   void* copy[kArrays];
   int64_t size[kArrays];
+  uint64_t seed[kIsLow<S> ? kArrays : 1];
   CopyType copy_type[kArrays];
   ChunkTable<kArrays> table;
+  Rounding rounding;
 };
 
 // A table and its states, and the rows of them that are updated.
-template <int kStates>
+template <typename S, int kStates>
 struct RowArrays {
-  void *param, *state[kStates + (kStates == 0)];
+  void *param, *state[kSlotsOf<S, kStates>];
   const void* grad;
   const int64_t* ids;
   int64_t rows, width, count;
+  uint64_t seed;
+  Rounding rounding;
 };
 
 // What a step multiplies with, and the formula of one element.
@@ -81,12 +102,14 @@ struct StepF32 {
   kernels::functors::f32::TrueGradient gradient;
   kernels::functors::f32::Formula<Update> formula;
   float trust;
+  uint64_t number;  // of the step
 };
 template <typename Update>
 struct StepF64 {
   kernels::functors::f64::TrueGradient gradient;
   kernels::functors::f64::Formula<Update> formula;
   double trust;
+  uint64_t number;
 };
 template <typename T, typename Update>
 using StepOf = std::conditional_t<std::is_same_v<T, float>, StepF32<Update>, StepF64<Update>>;
@@ -97,6 +120,7 @@ __device__ void MakeStep(const Update& hyper, const UpdateScalars& s, StepOf<T, 
                     static_cast<T>(hyper.clip_value)};
   step->formula = decltype(step->formula)::Of(hyper, *s.lr, static_cast<double>(*s.step));
   step->trust = 1;
+  step->number = static_cast<uint64_t>(*s.step);
 }
 
 template <typename T>
@@ -109,28 +133,37 @@ __device__ T TrustOf(const UpdateSquares& squares) {
 }
 
 // A block's part of one array, or one row of a table.
-template <typename T, int kStates>
+template <typename S, int kStates>
 struct Chunk {
-  static constexpr int kSlots = kStates > 0 ? kStates : 1;
-  const T *param, *grad, *state[kSlots];
-  T *new_param, *new_state[kSlots];
+  static constexpr int kSlots = kSlotsOf<S, kStates>;
+  const S *param, *grad, *state[kSlots];
+  S *new_param, *new_state[kSlots];
   void* copy;
   CopyType copy_type;
+  Rounding rounding;
+  int slots;  // in use
   int64_t size;
+  int64_t first;  // number of the first element in its array
+  uint64_t seed;
 
-  __device__ Chunk(const UpdateBatch<kStates>& batch, int i, int64_t begin) {
+  __device__ Chunk(const UpdateBatch<S, kStates>& batch, int i, int64_t begin)
+      : rounding(batch.rounding),
+        slots(kStates + batch.rounding.kahan()),
+        first(begin),
+        seed(kIsLow<S> ? batch.seed[i] : 0) {
     uintptr_t all = 0;
     const auto at = [&](const void* p) {
       all |= reinterpret_cast<uintptr_t>(p);
-      return static_cast<const T*>(p) + begin;
+      return static_cast<const S*>(p) + begin;
     };
     param = at(batch.param[i]);
     grad = at(batch.grad[i]);
-    new_param = const_cast<T*>(at(batch.new_param[i]));
+    new_param = const_cast<S*>(at(batch.new_param[i]));
 #pragma unroll
-    for (int s = 0; s < kStates; ++s) {
+    for (int s = 0; s < kSlots; ++s) {
+      if (s >= slots) continue;
       state[s] = at(batch.state[s][i]);
-      new_state[s] = const_cast<T*>(at(batch.new_state[s][i]));
+      new_state[s] = const_cast<S*>(at(batch.new_state[s][i]));
     }
     copy_type = batch.copy_type[i];
     copy = copy_type == CopyType::kNone ? nullptr : static_cast<__half*>(batch.copy[i]) + begin;
@@ -140,13 +173,20 @@ struct Chunk {
     size = rest < batch.kChunk ? rest : batch.kChunk;
   }
   // Row `id` of the tables, which gradient i is for.
-  __device__ Chunk(const RowArrays<kStates>& a, int64_t id, int64_t i)
-      : copy(nullptr), copy_type(CopyType::kNone), size(a.width), aligned(false) {
-    param = new_param = static_cast<T*>(a.param) + id * a.width;
-    grad = static_cast<const T*>(a.grad) + i * a.width;
+  __device__ Chunk(const RowArrays<S, kStates>& a, int64_t id, int64_t i)
+      : copy(nullptr),
+        copy_type(CopyType::kNone),
+        rounding(a.rounding),
+        slots(kStates + a.rounding.kahan()),
+        size(a.width),
+        first(id * a.width),
+        seed(a.seed),
+        aligned(false) {
+    param = new_param = static_cast<S*>(a.param) + first;
+    grad = static_cast<const S*>(a.grad) + i * a.width;
 #pragma unroll
-    for (int s = 0; s < kStates; ++s) {
-      state[s] = new_state[s] = static_cast<T*>(a.state[s]) + id * a.width;
+    for (int s = 0; s < kSlots; ++s) {
+      if (s < slots) state[s] = new_state[s] = static_cast<S*>(a.state[s]) + first;
     }
   }
   bool aligned;
@@ -155,26 +195,36 @@ struct Chunk {
   __device__ bool in_place() const {
     bool same = param == new_param && copy_type == CopyType::kNone;
 #pragma unroll
-    for (int s = 0; s < kStates; ++s) same = same && state[s] == new_state[s];
+    for (int s = 0; s < kSlots; ++s) same = same && (s >= slots || state[s] == new_state[s]);
     return same;
   }
 };
 
 // Elements of a chunk, from `e` on, and what the formula makes of them: `result`, and the new states
 // in place of the old. kSet: the states that there are; those of a chunk stand one after the other.
-template <int N, unsigned kSet, typename Update, typename T>
+template <int N, unsigned kSet, typename Update, typename S>
 struct Elements {
+  using T = Compute<S>;
   static constexpr int kStates = kCountOf<kSet>, kAllStates = ops::StatesOf<Update>::kCount;
-  T param[N], grad[N], state[Chunk<T, kStates>::kSlots][N], result[N];
+  T param[N], grad[N], state[Chunk<S, kStates>::kSlots][N], result[N];
 
-  __device__ Elements(const Chunk<T, kStates>& c, int64_t e) {
+  __device__ Elements(const Chunk<S, kStates>& c, int64_t e) {
     LoadPack(c.param + e, param);
     LoadPack(c.grad + e, grad);
 #pragma unroll
     for (int s = 0; s < kStates; ++s) LoadPack(c.state[s] + e, state[s]);
+    if constexpr (kIsLow<S>) {
+      if (c.rounding.kahan()) LoadPack(c.state[kStates] + e, state[kStates]);
+    }
   }
 
-  __device__ void Apply(const StepOf<T, Update>& step) {
+  __device__ void Apply(const StepOf<T, Update>& step, Rounding rounding) {
+    if constexpr (kIsLow<S>) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        if (rounding.kahan()) param[i] = kernels::Compensated(param[i], state[kStates][i]);
+      }
+    }
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       T of_element[kAllStates + 1] = {};
@@ -192,13 +242,43 @@ struct Elements {
       }
     }
   }
+
+  // Of bf16: brings what is stored of elements `e` on to numbers that bf16 has.
+  __device__ void Round(const StepOf<T, Update>& step, const Chunk<S, kStates>& c, int64_t e) {
+    int first = 0;
+    if (c.rounding.kahan()) {
+      first = 1;
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const float kept = Widen(Narrow<S>(param[i]));
+        state[kStates][i] = kernels::LostOf(param[i], kept);
+        param[i] = kept;
+      }
+    }
+    PhiloxWords words{};
+#pragma unroll
+    for (int r = 0; r < 1 + kStates; ++r) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const int64_t element = c.first + e + i;
+        if (r < first) continue;
+        if (i % 4 == 0)
+          words = PhiloxBlock(c.seed, step.number, kernels::RoundingGroup(r, element));
+        T& x = r == 0 ? param[i] : state[r - 1][i];
+        // Packs begin at multiples of 4; an index that is known stays in registers.
+        const uint32_t random =
+            kernels::RoundingBits(words.v[N % 4 == 0 ? i % 4 : static_cast<int>(element % 4)], r);
+        x = BitsOf<float>(static_cast<uint32_t>(kernels::RoundStochastically(x, random)) << 16);
+      }
+    }
+  }
 };
 
-template <int N, unsigned kSet, typename Update, typename T>
-__device__ void AddSquares(const StepOf<T, Update>& step, const Chunk<T, kCountOf<kSet>>& c,
-                           int64_t e, UpdateSquares* sum) {
-  Elements<N, kSet, Update, T> elements(c, e);
-  elements.Apply(step);
+template <int N, unsigned kSet, typename Update, typename S>
+__device__ void AddSquares(const StepOf<Compute<S>, Update>& step,
+                           const Chunk<S, kCountOf<kSet>>& c, int64_t e, UpdateSquares* sum) {
+  Elements<N, kSet, Update, S> elements(c, e);
+  elements.Apply(step, c.rounding);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     const double param = elements.param[i], direction = elements.result[i];
@@ -207,25 +287,40 @@ __device__ void AddSquares(const StepOf<T, Update>& step, const Chunk<T, kCountO
   }
 }
 
-template <int N, unsigned kSet, typename Update, typename T>
-__device__ void UpdatePack(const StepOf<T, Update>& step, bool apply,
-                           const Chunk<T, kCountOf<kSet>>& c, int64_t e) {
-  Elements<N, kSet, Update, T> elements(c, e);
+// Bit for bit: a NaN of bf16 would become another on its way through f32.
+template <int N, typename S>
+__device__ void CopyPack(const S* from, S* to) {
+  StoreWhole(*reinterpret_cast<const Pack<S, N>*>(from), to);
+}
+
+template <int N, unsigned kSet, typename Update, typename S>
+__device__ void UpdatePack(const StepOf<Compute<S>, Update>& step, bool apply,
+                           const Chunk<S, kCountOf<kSet>>& c, int64_t e) {
+  Elements<N, kSet, Update, S> elements(c, e);
   if (apply) {
-    elements.Apply(step);
+    elements.Apply(step, c.rounding);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      T& p = elements.param[i];
+      Compute<S>& p = elements.param[i];
       if constexpr (ops::kHasTrustRatio<Update>) {
         p = step.formula.Step(p, elements.result[i], step.trust);
       } else {
         p = elements.result[i];
       }
     }
-  }
-  StorePack(elements.param, c.new_param + e);
+    if constexpr (kIsLow<S>) elements.Round(step, c, e);
+    StorePack(elements.param, c.new_param + e);
 #pragma unroll
-  for (int s = 0; s < kCountOf<kSet>; ++s) StorePack(elements.state[s], c.new_state[s] + e);
+    for (int s = 0; s < c.kSlots; ++s) {
+      if (s < c.slots) StorePack(elements.state[s], c.new_state[s] + e);
+    }
+  } else {
+    CopyPack<N>(c.param + e, c.new_param + e);
+#pragma unroll
+    for (int s = 0; s < c.kSlots; ++s) {
+      if (s < c.slots) CopyPack<N>(c.state[s] + e, c.new_state[s] + e);
+    }
+  }
   if (c.copy_type == CopyType::kF16) {
     StorePack(elements.param, static_cast<__half*>(c.copy) + e);
   } else if (c.copy_type == CopyType::kBF16) {
@@ -235,9 +330,9 @@ __device__ void UpdatePack(const StepOf<T, Update>& step, bool apply,
 
 // Calls run(std::integral_constant<int, N>(), e) for the packs of N elements of a chunk that fall to
 // this thread.
-template <typename T, int kStates, typename Run>
-__device__ void ForPacks(const Chunk<T, kStates>& chunk, const Run& run) {
-  constexpr int kPack = kPackOf<T>;
+template <typename S, int kStates, typename Run>
+__device__ void ForPacks(const Chunk<S, kStates>& chunk, const Run& run) {
+  constexpr int kPack = kPackOf<S>;
   const int64_t packs = chunk.aligned ? chunk.size / kPack : 0;
   for (int64_t k = threadIdx.x; k < packs; k += kThreads) {
     run(std::integral_constant<int, kPack>(), k * kPack);
@@ -248,14 +343,15 @@ __device__ void ForPacks(const Chunk<T, kStates>& chunk, const Run& run) {
 }
 
 // The sums of squares of each chunk.
-template <typename T, unsigned kSet, typename Update>
+template <typename S, unsigned kSet, typename Update>
 __global__ void __launch_bounds__(kThreads)
-    SquaresKernel(Update hyper, UpdateScalars scalars, UpdateBatch<kCountOf<kSet>> batch,
+    SquaresKernel(Update hyper, UpdateScalars scalars, UpdateBatch<S, kCountOf<kSet>> batch,
                   UpdateSquares* of_chunk) {
+  using T = Compute<S>;
   using Step = StepOf<T, Update>;
   if (scalars.state->fault_id != 0 || !*scalars.apply) return;
   const int i = ArrayOfChunk(batch.table, blockIdx.x);
-  const Chunk<T, kCountOf<kSet>> chunk(
+  const Chunk<S, kCountOf<kSet>> chunk(
       batch, i, static_cast<int64_t>(blockIdx.x - batch.table.first[i]) * batch.kChunk);
   HT_SHARED(Step, shared_step, [1]);
   if (threadIdx.x == 0) MakeStep<T>(hyper, scalars, &shared_step[0]);
@@ -289,14 +385,15 @@ __global__ void __launch_bounds__(kThreads)
 
 // of_array: of an update with a trust ratio, the totals. The 1: without it ptxas spills registers of
 // the smallest update.
-template <typename T, unsigned kSet, typename Update>
+template <typename S, unsigned kSet, typename Update>
 __global__ void __launch_bounds__(kThreads, 1)
-    UpdateKernel(Update hyper, UpdateScalars scalars, UpdateBatch<kCountOf<kSet>> batch,
+    UpdateKernel(Update hyper, UpdateScalars scalars, UpdateBatch<S, kCountOf<kSet>> batch,
                  const UpdateSquares* of_array) {
+  using T = Compute<S>;
   using Step = StepOf<T, Update>;
   if (scalars.state->fault_id != 0) return;
   const int i = ArrayOfChunk(batch.table, blockIdx.x);
-  const Chunk<T, kCountOf<kSet>> chunk(
+  const Chunk<S, kCountOf<kSet>> chunk(
       batch, i, static_cast<int64_t>(blockIdx.x - batch.table.first[i]) * batch.kChunk);
   const bool apply = *scalars.apply;
   if (!apply && chunk.in_place()) return;
@@ -315,9 +412,11 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 // The rows are all different, so that no two threads write one element.
-template <typename T, unsigned kSet, typename Update, int N>
+template <typename S, unsigned kSet, typename Update, int N>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    UpdateRowsKernel(Update hyper, UpdateScalars scalars, RowArrays<kCountOf<kSet>> a, int lanes) {
+    UpdateRowsKernel(Update hyper, UpdateScalars scalars, RowArrays<S, kCountOf<kSet>> a,
+                     int lanes) {
+  using T = Compute<S>;
   using Step = StepOf<T, Update>;
   if (scalars.state->fault_id != 0 || !*scalars.apply) return;
   HT_SHARED(Step, shared_step, [1]);
@@ -327,23 +426,26 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   ForRowUnits(a.count, a.width / N, lanes, [&](int64_t i, int64_t unit) {
     const int64_t id = a.ids[i];
     if (id < 0 || id >= a.rows) return;
-    const Chunk<T, kCountOf<kSet>> row(a, id, i);
+    const Chunk<S, kCountOf<kSet>> row(a, id, i);
     UpdatePack<N, kSet, Update>(step, true, row, unit * N);
   });
 }
 
-template <int kStates>
-void AddMember(const UpdateGroup& group, size_t member, UpdateBatch<kStates>* batch) {
-  const void* const* inputs = group.inputs + member * (UpdatePort::kFirstState + kStates);
-  void* const* outputs = group.outputs + member * (1 + kStates);
+template <typename S, int kStates>
+void AddMember(const UpdateGroup& group, size_t member, UpdateBatch<S, kStates>* batch) {
+  const bool kahan = batch->rounding.how == ops::UpdateRounding::kKahan;
+  const int slots = kStates + static_cast<int>(kahan);
+  const void* const* inputs = group.inputs + member * (UpdatePort::kFirstState + slots);
+  void* const* outputs = group.outputs + member * (1 + slots);
   const int i = batch->table.count;
   batch->param[i] = inputs[UpdatePort::kParam];
   batch->grad[i] = inputs[UpdatePort::kGrad];
   batch->new_param[i] = outputs[0];
-  for (int s = 0; s < kStates; ++s) {
+  for (int s = 0; s < slots; ++s) {
     batch->state[s][i] = inputs[UpdatePort::kFirstState + s];
     batch->new_state[s][i] = outputs[1 + s];
   }
+  if constexpr (kIsLow<S>) batch->seed[i] = group.members[member].seed;
   batch->size[i] = group.members[member].size;
   batch->copy_type[i] = group.members[member].copy;
   if (batch->copy_type[i] != CopyType::kNone) batch->copy[i] = group.copies[member];
@@ -352,14 +454,14 @@ void AddMember(const UpdateGroup& group, size_t member, UpdateBatch<kStates>* ba
 
 // The sums of a batch, its arrays' in front. Batches run one after the other, so that each may have
 // the same room.
-template <unsigned kSet, typename Update, typename Batch>
-cudaError_t LaunchSums(const Update& hyper, const UpdateScalars& scalars, const Batch& batch,
-                       const UpdateGroup& group, bool f64, cudaStream_t stream) {
+template <unsigned kSet, typename Update, typename S>
+cudaError_t LaunchSums(const Update& hyper, const UpdateScalars& scalars,
+                       const UpdateBatch<S, kCountOf<kSet>>& batch, const UpdateGroup& group,
+                       cudaStream_t stream) {
+  using Batch = UpdateBatch<S, kCountOf<kSet>>;
   UpdateSquares* const of_chunk = group.squares + batch.table.count;
-  const auto kernel =
-      f64 ? SquaresKernel<double, kSet, Update> : SquaresKernel<float, kSet, Update>;
-  const cudaError_t error = LaunchKernel(kernel, batch.table.chunks(), kThreads, 0, stream, hyper,
-                                         scalars, batch, of_chunk);
+  const cudaError_t error = LaunchKernel(SquaresKernel<S, kSet, Update>, batch.table.chunks(),
+                                         kThreads, 0, stream, hyper, scalars, batch, of_chunk);
   if (error != cudaSuccess) return error;
   return LaunchKernel(TotalsKernel<Batch::kArrays>, static_cast<uint32_t>(batch.table.count),
                       kThreads, 0, stream, scalars, batch.table, of_chunk, group.squares);
@@ -374,76 +476,98 @@ UpdateScalars ScalarsOf(const void* const* inputs, const kernels::DeviceRunState
           state};
 }
 
-template <unsigned kSet, typename Update>
-cudaError_t LaunchSet(const Update& hyper, const UpdateGroup& group, bool f64,
+template <typename S, unsigned kSet, typename Update>
+cudaError_t LaunchSet(const Update& hyper, const UpdateGroup& group, Rounding rounding,
                       cudaStream_t stream) {
-  using Batch = UpdateBatch<kCountOf<kSet>>;
+  using Batch = UpdateBatch<S, kCountOf<kSet>>;
   static_assert(sizeof(Update) + sizeof(UpdateScalars) + sizeof(Batch) + sizeof(void*) <= 4096);
   const UpdateScalars scalars = ScalarsOf(group.inputs, group.state);
-  const auto kernel = f64 ? UpdateKernel<double, kSet, Update> : UpdateKernel<float, kSet, Update>;
   for (size_t next = 0; next < group.count;) {
     Batch batch{};
+    batch.rounding = rounding;
     for (; next < group.count; ++next) {
       if (!batch.table.HasRoom(group.members[next].size, batch.kChunk)) break;
       AddMember(group, next, &batch);
     }
     if (batch.table.chunks() == 0) continue;
     if constexpr (ops::kHasTrustRatio<Update>) {
-      const cudaError_t error = LaunchSums<kSet>(hyper, scalars, batch, group, f64, stream);
+      const cudaError_t error = LaunchSums<kSet>(hyper, scalars, batch, group, stream);
       if (error != cudaSuccess) return error;
     }
-    const cudaError_t error = LaunchKernel(kernel, batch.table.chunks(), kThreads, 0, stream, hyper,
-                                           scalars, batch, group.squares);
+    const cudaError_t error =
+        LaunchKernel(UpdateKernel<S, kSet, Update>, batch.table.chunks(), kThreads, 0, stream,
+                     hyper, scalars, batch, group.squares);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
 }
 
-template <typename T, unsigned kSet, typename Update>
-cudaError_t LaunchRows(const Update& hyper, const RowUpdate& update, cudaStream_t stream) {
+template <typename S, unsigned kSet, typename Update>
+cudaError_t LaunchRows(const Update& hyper, const RowUpdate& update, Rounding rounding,
+                       cudaStream_t stream) {
   static_assert(!ops::kHasTrustRatio<Update>, "a ratio is of the whole tensor");
-  constexpr int kStates = kCountOf<kSet>;
-  RowArrays<kStates> arrays{};
+  const bool kahan = rounding.how == ops::UpdateRounding::kKahan;
+  const int slots = kCountOf<kSet> + static_cast<int>(kahan);
+  RowArrays<S, kCountOf<kSet>> arrays{};
   uintptr_t all = 0;
   const auto aligned = [&all](auto* p) {
     all |= reinterpret_cast<uintptr_t>(p);
     return p;
   };
   arrays.param = aligned(update.outputs[0]);
-  for (int s = 0; s < kStates; ++s) arrays.state[s] = aligned(update.outputs[1 + s]);
+  for (int s = 0; s < slots; ++s) arrays.state[s] = aligned(update.outputs[1 + s]);
   arrays.grad = aligned(update.inputs[UpdatePort::kGrad]);
   arrays.ids = static_cast<const int64_t*>(update.inputs[ops::RowUpdatePort::kIds]);
   arrays.rows = update.rows;
   arrays.width = update.width;
   arrays.count = update.count;
-  constexpr int kPack = kPackOf<T>;
+  arrays.seed = update.seed;
+  arrays.rounding = rounding;
+  constexpr int kPack = kPackOf<S>;
   const bool packs = update.width % kPack == 0 && all % 16 == 0;
   const RowGroups groups(update.count, packs ? update.width / kPack : update.width);
   return LaunchKernel(
-      packs ? UpdateRowsKernel<T, kSet, Update, kPack> : UpdateRowsKernel<T, kSet, Update, 1>,
+      packs ? UpdateRowsKernel<S, kSet, Update, kPack> : UpdateRowsKernel<S, kSet, Update, 1>,
       groups.grid, kRowThreads, 0, stream, hyper, ScalarsOf(update.inputs, update.state), arrays,
       groups.lanes);
 }
 
+// launch(S()) for the stored type.
+template <typename Launch>
+cudaError_t ForStored(DType dtype, const Launch& launch) {
+  switch (dtype) {
+    case DType::kF64:
+      return launch(double());
+    case DType::kBF16:
+      return launch(__nv_bfloat16());
+    default:
+      return launch(float());
+  }
+}
+
 }  // namespace
 
-#define HT_ROW_WISE(Name, ...)                                                                   \
-  cudaError_t LaunchRowUpdate(const ops::Name##Update& hyper, const RowUpdate& update, bool f64, \
-                              cudaStream_t stream) {                                             \
-    if (update.count * update.width == 0) return cudaSuccess;                                    \
-    return ops::WithStates<ops::Name##Update>(StateSet(hyper), [&](auto set) {                   \
-      constexpr unsigned kSet = decltype(set)::value;                                            \
-      return f64 ? LaunchRows<double, kSet>(hyper, update, stream)                               \
-                 : LaunchRows<float, kSet>(hyper, update, stream);                               \
-    });                                                                                          \
+#define HT_ROW_WISE(Name, ...)                                                              \
+  cudaError_t LaunchRowUpdate(const ops::Name##Update& hyper, const RowUpdate& update,      \
+                              const UpdateStorage& storage, cudaStream_t stream) {          \
+    if (update.count * update.width == 0) return cudaSuccess;                               \
+    return ops::WithStates<ops::Name##Update>(StateSet(hyper), [&](auto set) {              \
+      constexpr unsigned kSet = decltype(set)::value;                                       \
+      return ForStored(storage.dtype, [&](auto zero) {                                      \
+        return LaunchRows<decltype(zero), kSet>(hyper, update, {storage.rounding}, stream); \
+      });                                                                                   \
+    });                                                                                     \
   }
 #include "halftone/graph/ops/support/optimizers.def"
-#define HT_UPDATE(Name, ...)                                                                   \
-  cudaError_t LaunchUpdate(const ops::Name##Update& hyper, const UpdateGroup& group, bool f64, \
-                           cudaStream_t stream) {                                              \
-    return ops::WithStates<ops::Name##Update>(StateSet(hyper), [&](auto set) {                 \
-      return LaunchSet<decltype(set)::value>(hyper, group, f64, stream);                       \
-    });                                                                                        \
+#define HT_UPDATE(Name, ...)                                                              \
+  cudaError_t LaunchUpdate(const ops::Name##Update& hyper, const UpdateGroup& group,      \
+                           const UpdateStorage& storage, cudaStream_t stream) {           \
+    return ops::WithStates<ops::Name##Update>(StateSet(hyper), [&](auto set) {            \
+      constexpr unsigned kSet = decltype(set)::value;                                     \
+      return ForStored(storage.dtype, [&](auto zero) {                                    \
+        return LaunchSet<decltype(zero), kSet>(hyper, group, {storage.rounding}, stream); \
+      });                                                                                 \
+    });                                                                                   \
   }
 #include "halftone/graph/ops/support/optimizers.def"
 

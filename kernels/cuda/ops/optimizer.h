@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "halftone/core/dtype.h"
 #include "halftone/graph/ops/support/update_hypers.h"
 #include "halftone/kernels/device_run_state.h"
 
@@ -16,6 +17,13 @@ enum class CopyType : uint8_t { kNone, kF16, kBF16 };
 struct UpdateMember {
   int64_t size;
   CopyType copy;
+  uint64_t seed = 0;  // of stochastic rounding
+};
+
+// How parameters and states are kept: f64, f32, or bf16 and how it is rounded to.
+struct UpdateStorage {
+  DType dtype;
+  ops::UpdateRounding rounding;
 };
 
 inline constexpr int64_t kUpdateChunk = 4096;  // elements of a block
@@ -38,12 +46,11 @@ struct UpdateGroup {
   const kernels::DeviceRunState* state;
 };
 
-// Parameters, gradients and states are f32, or all f64. Where the flag `apply` is false outputs
-// become their inputs, and copies the rounded parameters; nothing is written once the step has a
-// fault.
-#define HT_UPDATE(Name, ...)                                                                   \
-  cudaError_t LaunchUpdate(const ops::Name##Update& hyper, const UpdateGroup& group, bool f64, \
-                           cudaStream_t stream);
+// Parameters, gradients and states are of one type. Where the flag `apply` is false outputs become
+// their inputs, and copies the rounded parameters; nothing is written once the step has a fault.
+#define HT_UPDATE(Name, ...)                                                         \
+  cudaError_t LaunchUpdate(const ops::Name##Update& hyper, const UpdateGroup& group, \
+                           const UpdateStorage& storage, cudaStream_t stream);
 #include "halftone/graph/ops/support/optimizers.def"
 
 // A table of `rows` rows, `count` of which are updated: operands as a kernel gets them, but that
@@ -52,13 +59,14 @@ struct RowUpdate {
   const void* const* inputs;
   void* const* outputs;
   int64_t rows, width, count;
+  uint64_t seed;
   const kernels::DeviceRunState* state;
 };
 
 // As above; ids out of the table are none.
-#define HT_ROW_WISE(Name, ...)                                                                   \
-  cudaError_t LaunchRowUpdate(const ops::Name##Update& hyper, const RowUpdate& update, bool f64, \
-                              cudaStream_t stream);
+#define HT_ROW_WISE(Name, ...)                                                         \
+  cudaError_t LaunchRowUpdate(const ops::Name##Update& hyper, const RowUpdate& update, \
+                              const UpdateStorage& storage, cudaStream_t stream);
 #include "halftone/graph/ops/support/optimizers.def"
 
 }  // namespace halftone::cuda

@@ -1,11 +1,13 @@
 // The update ops: the gradient is unscaled and clipped by two products in the type of the
-// parameter, the rest is computed in f64 and rounded once.
-#include <bit>
+// parameter (f32 for bf16), the rest is computed in f64 and rounded once; for bf16 to f32, which is
+// then rounded as the node says.
 #include <cmath>
 #include <type_traits>
 
+#include "halftone/core/philox.h"
 #include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/kernels/reference/support/reference_kernel.h"
+#include "halftone/kernels/update_rounding.h"
 
 namespace halftone::kernels {
 
@@ -35,15 +37,58 @@ namespace {
 
 using ops::RowUpdatePort;
 using ops::UpdatePort;
+using ops::UpdateRounding;
 
-// What is not updated: output 0 is the parameter, the others the states.
-void CopyUpdate(const RefCall& call, int64_t size, int states, int first_state) {
-  for (int o = 0; o <= states; ++o) {
-    const int input = o == 0 ? +UpdatePort::kParam : first_state + o - 1;
-    if (call.IsInPlace(input, o)) continue;
-    for (int64_t i = 0; i < size; ++i) call.Copy(input, i, o, i);
+// The parameter and its states: how they are read and written. Output 0 is the parameter, the others
+// are what comes from port `first_state` on.
+class Stored {
+ public:
+  Stored(const RefNode& node, int first_state)
+      : rounding_(ops::RoundingOf(node.attrs)),
+        seed_(static_cast<uint64_t>(node.attrs.GetInt("seed"))),
+        first_state_(first_state),
+        outputs_(static_cast<int>(node.outputs.size())),
+        size_(node.in(0).num_elements()) {}
+
+  // What is not updated.
+  void Copy(const RefCall& call) const {
+    for (int o = 0; o < outputs_; ++o) {
+      const int input = o == 0 ? +UpdatePort::kParam : first_state_ + o - 1;
+      if (call.IsInPlace(input, o)) continue;
+      for (int64_t i = 0; i < size_; ++i) call.Copy(input, i, o, i);
+    }
   }
-}
+  int64_t size() const { return size_; }
+  double Param(const RefCall& call, int64_t i) const {
+    const double param = call.Load(UpdatePort::kParam, i);
+    if (rounding_ != UpdateRounding::kKahan) return param;
+    return Compensated(static_cast<float>(param),
+                       static_cast<float>(call.Load(first_state_ + outputs_ - 2, i)));
+  }
+  // The state of output 1 + `number`.
+  double State(const RefCall& call, int number, int64_t i) const {
+    return call.Load(first_state_ + number, i);
+  }
+  void Store(const RefCall& call, int output, int64_t i, double x) const {
+    if (rounding_ == UpdateRounding::kNearest) return call.Store(output, i, x);
+    const float in_f32 = static_cast<float>(x);
+    if (rounding_ == UpdateRounding::kKahan && output == 0) {
+      const float kept = static_cast<float>(BF16(in_f32));
+      call.Store(0, i, kept);
+      return call.Store(outputs_ - 1, i, LostOf(in_f32, kept));
+    }
+    const auto step = static_cast<uint64_t>(call.LoadInt(UpdatePort::kStep, 0));
+    const PhiloxCounter words = PhiloxBlock(seed_, step, RoundingGroup(output, i));
+    call.Store(output, i,
+               BF16BitsToF32(RoundStochastically(in_f32, RoundingBits(words[i % 4], output))));
+  }
+
+ private:
+  UpdateRounding rounding_;
+  uint64_t seed_;
+  int first_state_, outputs_;
+  int64_t size_;
+};
 
 // Gives the gradient of each element in f64.
 template <typename Gradient>
@@ -64,18 +109,18 @@ struct ElementUpdate {
   double states[ops::StatesOf<Update>::kCount + 1] = {};
 
   template <typename Formula>
-  ElementUpdate(const RefCall& call, const Formula& formula, double gradient, int64_t i,
-                int first_state)
-      : param(call.Load(UpdatePort::kParam, i)) {
-    for (int state = 0, port = first_state; state < ops::StatesOf<Update>::kCount; ++state) {
-      if ((kSet >> state & 1) != 0) states[state] = call.Load(port++, i);
+  ElementUpdate(const RefCall& call, const Stored& stored, const Formula& formula, double gradient,
+                int64_t i)
+      : param(stored.Param(call, i)) {
+    for (int state = 0, number = 0; state < ops::StatesOf<Update>::kCount; ++state) {
+      if ((kSet >> state & 1) != 0) states[state] = stored.State(call, number++, i);
     }
     result = formula.template operator()<kSet>(param, gradient, states);
   }
-  void Store(const RefCall& call, int64_t i) const {
-    call.Store(0, i, result);
+  void Store(const RefCall& call, const Stored& stored, int64_t i) const {
+    stored.Store(call, 0, i, result);
     for (int state = 0, output = 1; state < ops::StatesOf<Update>::kCount; ++state) {
-      if ((kSet >> state & 1) != 0) call.Store(output++, i, states[state]);
+      if ((kSet >> state & 1) != 0) stored.Store(call, output++, i, states[state]);
     }
   }
 };
@@ -88,26 +133,26 @@ auto FormulaOf(const RefCall& call, const Update& hyper) {
 }
 
 template <typename Update, unsigned kSet, typename Gradient>
-void RunUpdate(const RefCall& call, int64_t size, const Update& hyper) {
+void RunUpdate(const RefCall& call, const Stored& stored, const Update& hyper) {
   const auto gradient = GradientOf<Gradient>(call, hyper.clip_value);
   const auto formula = FormulaOf(call, hyper);
   const auto element = [&](int64_t i) {
-    return ElementUpdate<Update, kSet>(call, formula, gradient(i), i, UpdatePort::kFirstState);
+    return ElementUpdate<Update, kSet>(call, stored, formula, gradient(i), i);
   };
   [[maybe_unused]] double trust = 1;
   if constexpr (ops::kHasTrustRatio<Update>) {
     double param = 0, direction = 0;
-    for (int64_t i = 0; i < size; ++i) {
+    for (int64_t i = 0; i < stored.size(); ++i) {
       const auto e = element(i);
       param += e.param * e.param;
       direction += e.result * e.result;
     }
     trust = update_arithmetic::f64::TrustRatio(param, direction);
   }
-  for (int64_t i = 0; i < size; ++i) {
+  for (int64_t i = 0; i < stored.size(); ++i) {
     auto e = element(i);
     if constexpr (ops::kHasTrustRatio<Update>) e.result = formula.Step(e.param, e.result, trust);
-    e.Store(call, i);
+    e.Store(call, stored, i);
   }
 }
 
@@ -126,29 +171,28 @@ void WithTypes(bool f64, unsigned set, const Run& run) {
 
 template <typename Update>
 RefRun MakeUpdate(RefNode& node) {
-  const int64_t size = node.in(0).num_elements();
+  const Stored stored(node, UpdatePort::kFirstState);
   const bool f64 = node.inputs[UpdatePort::kParam].dtype == DType::kF64;
   const Update hyper = ops::WithAttributes(Update(), node.attrs);
   const unsigned set = ops::StateSet(hyper);
   return [=](const RefCall& call) {
-    if (call.LoadInt(UpdatePort::kApply, 0) == 0) {
-      return CopyUpdate(call, size, std::popcount(set), UpdatePort::kFirstState);
-    }
+    if (call.LoadInt(UpdatePort::kApply, 0) == 0) return stored.Copy(call);
     WithTypes<Update>(f64, set, [&]<typename Gradient>(auto states, std::type_identity<Gradient>) {
-      RunUpdate<Update, decltype(states)::value, Gradient>(call, size, hyper);
+      RunUpdate<Update, decltype(states)::value, Gradient>(call, stored, hyper);
     });
   };
 }
 
 template <typename Update>
 RefRun MakeRowUpdate(RefNode& node) {
+  const Stored stored(node, RowUpdatePort::kFirstState);
   const int64_t rows = node.in(0)[0], width = node.in(0)[1];
   const int64_t count = node.in(RowUpdatePort::kIds).num_elements();
   const bool f64 = node.inputs[UpdatePort::kParam].dtype == DType::kF64;
   const Update hyper = ops::WithAttributes(Update(), node.attrs);
   const unsigned set = ops::StateSet(hyper);
   return [=](const RefCall& call) {
-    CopyUpdate(call, rows * width, std::popcount(set), RowUpdatePort::kFirstState);
+    stored.Copy(call);
     if (call.LoadInt(UpdatePort::kApply, 0) == 0) return;
     WithTypes<Update>(f64, set, [&]<typename Gradient>(auto states, std::type_identity<Gradient>) {
       const auto gradient = GradientOf<Gradient>(call, hyper.clip_value);
@@ -157,9 +201,8 @@ RefRun MakeRowUpdate(RefNode& node) {
         const int64_t id = call.LoadInt(RowUpdatePort::kIds, i / width);
         if (id < 0 || id >= rows) continue;
         const int64_t at = id * width + i % width;
-        ElementUpdate<Update, decltype(states)::value>(call, formula, gradient(i), at,
-                                                       RowUpdatePort::kFirstState)
-            .Store(call, at);
+        ElementUpdate<Update, decltype(states)::value>(call, stored, formula, gradient(i), at)
+            .Store(call, stored, at);
       }
     });
   };
@@ -168,11 +211,11 @@ RefRun MakeRowUpdate(RefNode& node) {
 }  // namespace
 
 void Register_reference_optimizer_updates(KernelRegistry& r) {
-  const ir::DTypeSet masters{DType::kF64, DType::kF32};
+  const ir::DTypeSet stored{DType::kF64, DType::kF32, DType::kBF16};
   ops::ForEachUpdate([&]<typename Update>(const Update&) {
-    AddReference(r, ops::kUpdateInfo<Update>.op, masters, MakeUpdate<Update>);
+    AddReference(r, ops::kUpdateInfo<Update>.op, stored, MakeUpdate<Update>);
     if constexpr (ops::kIsRowWise<Update>) {
-      AddReference(r, ops::RowUpdateOp<Update>(), masters, MakeRowUpdate<Update>);
+      AddReference(r, ops::RowUpdateOp<Update>(), stored, MakeRowUpdate<Update>);
     }
   });
 }
