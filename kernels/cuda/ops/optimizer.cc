@@ -98,7 +98,7 @@ class RowUpdateKernel : public CudaKernel {
 }  // namespace
 
 void Register_cuda_optimizer(KernelRegistry& r) {
-  constexpr ir::DTypeSet kStored{DType::kF32, DType::kF64, DType::kBF16};
+  static constexpr ir::DTypeSet kStored{DType::kF32, DType::kF64, DType::kBF16};
   ops::ForEachUpdate([&r]<typename Update>(const Update&) {
     KernelCandidate candidate;
     candidate.op = ops::kUpdateInfo<Update>.op;
