@@ -15,6 +15,7 @@
 #include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/layout/assign_layouts.h"
+#include "halftone/passes/memory/advance_updates.h"
 #include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/memory/rematerialise.h"
@@ -69,6 +70,7 @@ constexpr struct {
     {"round-biases", &MakeRoundBiases},
     {"assign-layouts", &MakeAssignLayouts},
     {"widen-operands", &MakeWidenOperands},
+    {"advance-updates", &MakeAdvanceUpdates},
     {"rematerialise", &MakeRematerialise},
     {"group-updates", &MakeGroupUpdates},
     {"keep-low-weights", &MakeKeepLowWeights},
@@ -152,6 +154,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.AddGroup("tidy", Tidying());
   // When operands have their dtypes and layouts, by which kernels accept or refuse them.
   manager.Add(MakeWidenOperands());
+  // When nothing adds or moves a node that reads a variable, but for what follows.
+  manager.Add(MakeAdvanceUpdates());
   // When nothing merges equal nodes any more, and a node has all that its kernel is chosen by: what
   // is computed twice then has the same bits.
   manager.Add(MakeRematerialise());

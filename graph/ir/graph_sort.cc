@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "halftone/core/check.h"
 #include "halftone/graph/ir/graph.h"
 
 namespace halftone::ir {
@@ -52,6 +53,21 @@ absl::Status Graph::Sort() {
   for (size_t i : order) sorted.push_back(std::move(nodes_[i]));
   nodes_ = std::move(sorted);
   return absl::OkStatus();
+}
+
+void Graph::Reorder(const std::vector<Node*>& order) {
+  std::unordered_map<const Node*, std::unique_ptr<Node>> owned;
+  for (std::unique_ptr<Node>& node : nodes_) {
+    const Node* const key = node.get();
+    owned.emplace(key, std::move(node));
+  }
+  nodes_.clear();
+  for (const Node* node : order) {
+    const auto it = owned.find(node);
+    HT_CHECK(it != owned.end() && it->second != nullptr, "a node that is not there, or twice");
+    nodes_.push_back(std::move(it->second));
+  }
+  HT_CHECK(nodes_.size() == owned.size(), "nodes that the order leaves out");
 }
 
 }  // namespace halftone::ir

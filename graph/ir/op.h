@@ -191,7 +191,12 @@ struct OpRecord {
   bool is_random = false;        // never merged or folded
   bool has_side_effect = false;  // a root: commit and markers; never removed by DCE
   bool is_marker = false;        // removed by the pass that lowers it; no kernel may exist
-  bool can_fault = false;        // run-time indices (labels, ids): the kernel may raise a fault
+
+  // Of an op with run-time indices (labels, ids) at port 1: they are in range from 0 up to this; the
+  // kernel raises a fault for others, unless they equal the attribute ignore_index. Empty: the op
+  // cannot fault.
+  std::function<int64_t(const Node&)> index_extent;
+  bool can_fault() const { return static_cast<bool>(index_extent); }
 
   bool is_variadic() const { return !inputs.empty() && inputs.back().variadic; }
 

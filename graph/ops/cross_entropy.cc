@@ -133,7 +133,7 @@ ir::OpRecord CrossEntropyRecord(const char* name) {
   r.amp = Deny("the loss and its gradient need f32's range and digits");
   r.amp.accumulates_in_f32 = true;
   r.fusion = ir::FusionClass::kReduction;
-  r.can_fault = true;
+  r.index_extent = ExtentAlongAxis();
   r.cost = FlopsPerInput(5);
   return r;
 }

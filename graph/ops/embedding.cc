@@ -84,7 +84,7 @@ void Register_embedding(ir::OpRegistry& r) {
   embedding.amp.keep_f32_inputs = {0};
   embedding.amp.cast_output_only = true;
   embedding.cost = FlopsPerOutput(0);
-  embedding.can_fault = true;
+  embedding.index_extent = [](const ir::Node& node) { return node.input_type(0).shape[0]; };
   embedding.infer = InferEmbedding;
   embedding.gradient = [](ir::GradContext& c) {
     c.set_dx(0, c.b.Op("embedding_grad", {c.dy(0), c.in(1)},
@@ -110,7 +110,7 @@ void Register_embedding(ir::OpRegistry& r) {
   grad.amp = Clear("follows embedding; adds in f32");
   grad.amp.accumulates_in_f32 = true;
   grad.cost = FlopsPerInput(1);
-  grad.can_fault = true;
+  grad.index_extent = ExtentInAttr("rows");
   grad.infer = InferEmbeddingGrad;
   grad.decompose = DecomposeGrad;
   grad.rows_op = "embedding_grad_rows";
@@ -129,7 +129,7 @@ void Register_embedding(ir::OpRegistry& r) {
   rows.amp = Clear("follows embedding; adds in f32");
   rows.amp.accumulates_in_f32 = true;
   rows.cost = FlopsPerInput(1);
-  rows.can_fault = true;
+  rows.index_extent = ExtentInAttr("rows");
   rows.infer = InferEmbeddingGradRows;
   AddOp(r, std::move(rows));
 }

@@ -65,7 +65,7 @@ void Register_gather(ir::OpRegistry& r) {
   gather.attrs = {axis};
   gather.amp = Clear("copies");
   gather.cost = FlopsPerOutput(0);
-  gather.can_fault = true;
+  gather.index_extent = ExtentAlongAxis();
   gather.infer = InferGather;
   gather.gradient = [](ir::GradContext& c) {
     const Shape& x = c.in(0).shape();
@@ -88,7 +88,7 @@ void Register_gather(ir::OpRegistry& r) {
   grad.amp = Clear("follows gather; adds in f32");
   grad.amp.accumulates_in_f32 = true;
   grad.cost = FlopsPerInput(1);
-  grad.can_fault = true;
+  grad.index_extent = ExtentInAttr("dim");
   grad.infer = InferGatherGrad;
   grad.gradient = [](ir::GradContext& c) {
     c.set_dx(0, c.b.Op("gather", {c.dy(0), c.in(1)}, {{"axis", c.attrs().GetInt("axis")}}));

@@ -50,7 +50,7 @@ void Register_take_along_dim(ir::OpRegistry& r) {
   take.attrs = {axis};
   take.amp = Clear("copies");
   take.cost = FlopsPerOutput(0);
-  take.can_fault = true;
+  take.index_extent = ExtentAlongAxis();
   take.infer = InferTake;
   take.gradient = [](ir::GradContext& c) {
     const Shape& x = c.in(0).shape();
@@ -73,7 +73,7 @@ void Register_take_along_dim(ir::OpRegistry& r) {
   grad.amp = Clear("follows take_along_dim; adds in f32");
   grad.amp.accumulates_in_f32 = true;
   grad.cost = FlopsPerInput(1);
-  grad.can_fault = true;
+  grad.index_extent = ExtentInAttr("dim");
   grad.infer = InferTakeGrad;
   grad.gradient = [](ir::GradContext& c) {
     c.set_dx(0, c.b.Op("take_along_dim", {c.dy(0), c.in(1)}, {{"axis", c.attrs().GetInt("axis")}}));

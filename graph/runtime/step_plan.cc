@@ -122,7 +122,7 @@ class StepPlanner {
                                plan_.output_slots.size(),
                                plan_.copies.size(),
                                places.workspace_offset,
-                               node.op().can_fault});
+                               node.op().can_fault()});
       }
       plan_.calls.back().nodes.push_back(&node);
       plan_.copies.push_back(-1);

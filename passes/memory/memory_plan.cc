@@ -1,10 +1,12 @@
 #include "halftone/passes/memory/memory_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "halftone/graph/ir/in_place.h"
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/memory/arena_packing.h"
+#include "halftone/passes/memory/fault_order.h"
 #include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/rewrite.h"
@@ -41,7 +43,8 @@ class Planner {
         options_(options),
         end_(static_cast<int>(graph.nodes().size())),
         begins_(LaunchesOf(graph)),
-        ends_(begins_.size()) {
+        ends_(begins_.size()),
+        may_fault_first_(NodesThatMayFaultFirst(graph)) {
     for (int p = 0; p < end_; ++p) ends_[begins_[p]] = p;
     for (int p = 0; p < end_; ++p) ends_[p] = ends_[begins_[p]];
   }
@@ -137,7 +140,7 @@ class Planner {
     for (int p = 0; p < end_; ++p) {
       const ir::Node& node = *graph_.nodes()[p];
       if (IsStorageAlias(node)) continue;  // its readers count
-      if (node.op().can_fault) last_fault_ = p;
+      if (may_fault_first_.contains(&node)) last_fault_ = p;
       const int when = IsOp(node, "commit") ? end_ : p;
       for (int port = 0; port < node.num_inputs(); ++port) {
         Storage& storage = storages_[StorageOf(node.input(port))];
@@ -301,13 +304,14 @@ class Planner {
   const MemoryPlanOptions& options_;
   const int end_;
   std::vector<int> begins_, ends_;  // by position: the first and last node of the launch
+  const std::set<const ir::Node*> may_fault_first_;
   int inputs_ = 0;
   int constants_ = 0;
   int kept_ = 0;
   std::vector<Storage> storages_;
   std::map<ValueId, int> storage_of_;
-  std::vector<OldValue> old_values_;                  // by position in graph.variables()
-  int last_fault_ = -1;                               // position of the last node that may fault
+  std::vector<OldValue> old_values_;  // by position in graph.variables()
+  int last_fault_ = -1;               // position of the last node that may fault first
   std::vector<std::pair<int, int>> commits_to_copy_;  // variable, storage
   std::vector<int> commits_copied_;                   // storage of each commit copy
   MemoryPlan plan_;
@@ -328,7 +332,7 @@ MemoryPlanOptions PlanOptionsFor(
   };
   options.keep_casts = device.keeps_low_weights;
   const bool may_fault = std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                                     [](const auto& node) { return node->op().can_fault; });
+                                     [](const auto& node) { return node->op().can_fault(); });
   if (device.runs_on_after_fault && may_fault) {
     options.may_write_variable = [traits_of](const ir::Node& node) {
       return traits_of(node).keeps_state_on_fault;

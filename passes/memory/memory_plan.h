@@ -24,8 +24,8 @@ struct MemoryPlanOptions {
   bool reuse_operands = true;
   // Write the new value of a variable straight into it. Allowed when everything that reads the old
   // value runs earlier (or is the writer, through an in-place pair), the value is no graph output,
-  // and no node that may fault runs at the same time or later: a fault leaves all variables
-  // unchanged.
+  // and no node that may be the first to fault (fault_order.h) runs at the same time or later: a fault
+  // leaves all variables unchanged.
   bool write_variables_in_place = true;
   // Whether a node may be such a writer. Empty: any. For devices on which a step runs on after a
   // fault.

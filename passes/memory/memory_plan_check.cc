@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "halftone/core/allocator.h"
 #include "halftone/graph/ir/in_place.h"
@@ -223,10 +226,27 @@ class Checker {
     return absl::OkStatus();
   }
 
+  // Whether a node that ran would have raised each fault that this one can raise.
+  bool IndicesAreChecked(const ir::Node& node) const {
+    const auto found = checked_indices_.find({node.input(1).node->id(), node.input(1).index});
+    if (found == checked_indices_.end()) return false;
+    const auto ignored = [](const ir::Node& n) {
+      return n.attrs().Has("ignore_index") ? std::optional(n.attrs().GetInt("ignore_index"))
+                                           : std::nullopt;
+    };
+    return std::any_of(found->second.begin(), found->second.end(), [&](const ir::Node* ran) {
+      const bool ignores_more = ignored(*ran).has_value() && ignored(*ran) != ignored(node);
+      return !ignores_more && ran->op().index_extent(*ran) <= node.op().index_extent(node);
+    });
+  }
+
   absl::Status PlayNode(const ir::Node& node, const NodePlan& plan) {
     if (!plan.runs) return Internal("does not run");
-    if (node.op().can_fault && !written_variables_.empty()) {
-      return Internal("may fault after ", OldValue(*written_variables_.begin()), " is written");
+    if (node.op().can_fault()) {
+      if (!IndicesAreChecked(node) && !written_variables_.empty()) {
+        return Internal("may fault after ", OldValue(*written_variables_.begin()), " is written");
+      }
+      checked_indices_[{node.input(1).node->id(), node.input(1).index}].push_back(&node);
     }
     for (ir::Value v : node.inputs()) HT_RETURN_IF_ERROR(Holds(SlotOf(v), Content(v)));
     if (!plan.joins) launch_.clear();
@@ -291,7 +311,7 @@ class Checker {
     if (commit == committed_.end() || !IsSameOrReshaped(commit->second, value)) {
       return Internal("writes ", OldValue(slot.index), ", to which it is not committed");
     }
-    if (node.op().can_fault) return Internal("may fault and writes ", OldValue(slot.index));
+    if (node.op().can_fault()) return Internal("may fault and writes ", OldValue(slot.index));
     if (options_.may_write_variable && !options_.may_write_variable(node)) {
       return Internal("may not write ", OldValue(slot.index));
     }
@@ -354,6 +374,7 @@ class Checker {
   std::map<std::pair<int64_t, int>, Slot> slot_;
   std::map<int, ir::Value> committed_;  // variable to its new value
   std::set<int> written_variables_;
+  std::map<std::pair<int64_t, int>, std::vector<const ir::Node*>> checked_indices_;
   std::vector<Slot> launch_;  // what the nodes before in this launch read and write
   std::map<std::pair<int, DType>, std::vector<Slot>> kept_of_;  // by variable and dtype
   int inputs_ = 0;

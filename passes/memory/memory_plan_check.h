@@ -14,7 +14,7 @@ namespace halftone::passes {
 //     the record, read by no other port; outputs and scratch of a node do not overlap each other;
 //  3. nothing writes a graph input, a constant, or the buffer of another graph output;
 //  4. a variable is written before the end only by its commit's value, and no node that may fault
-//     runs from then on;
+//     runs from then on, unless one that ran has checked its indices;
 //  5. at the end every graph output and every committed variable holds its value, and every other
 //     variable its old one;
 //  6. an update writes a kept cast only beside a parameter in place, and nobody reads the old one

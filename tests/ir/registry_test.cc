@@ -138,7 +138,7 @@ TEST(OpCatalogue, SaysWhatTheRecordSays) {
   op.attrs[0].doc = "a number";
   op.amp.keep_f32_inputs = {1};
   op.amp.accumulates_in_f32 = true;
-  op.can_fault = true;
+  op.index_extent = [](const Node&) { return int64_t{1}; };
   EXPECT_EQ(op.ToCatalogue(), R"(### good_op2
 
 y = x + b.

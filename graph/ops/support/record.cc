@@ -1,7 +1,10 @@
 #include "halftone/graph/ops/support/record.h"
 
+#include <utility>
+
 #include "halftone/core/check.h"
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ops/support/infer.h"
 
 namespace halftone::ops {
 namespace {
@@ -109,6 +112,16 @@ std::function<ir::Cost(const ir::Node&)> FlopsPerInput(double flops) {
     const double elements = static_cast<double>(node.input_type(0).num_elements());
     return ir::Cost{flops * elements, AllBytes(node)};
   };
+}
+
+std::function<int64_t(const ir::Node&)> ExtentAlongAxis() {
+  return [](const ir::Node& node) {
+    const Shape& shape = node.input_type(0).shape;
+    return shape[CheckedAxis(node.attrs().GetInt("axis"), shape.rank())];
+  };
+}
+std::function<int64_t(const ir::Node&)> ExtentInAttr(std::string name) {
+  return [name = std::move(name)](const ir::Node& node) { return node.attrs().GetInt(name); };
 }
 
 }  // namespace halftone::ops

@@ -42,6 +42,11 @@ bool IsWidened(const ir::Node& node);
 // The attribute `out` of ops that may leave 16-bit input in f32.
 ir::AttrSpec OutAttr();
 
+// What run-time indices stay below (OpRecord::index_extent): the extent of operand 0 along attribute
+// `axis`; the value of attribute `name`.
+std::function<int64_t(const ir::Node&)> ExtentAlongAxis();
+std::function<int64_t(const ir::Node&)> ExtentInAttr(std::string name);
+
 // Costs: bytes are all inputs and outputs; flops count elements of output 0 or of input 0.
 std::function<ir::Cost(const ir::Node&)> FlopsPerOutput(double flops);
 std::function<ir::Cost(const ir::Node&)> FlopsPerInput(double flops);
