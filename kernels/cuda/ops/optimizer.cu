@@ -200,6 +200,13 @@ struct Chunk {
   }
 };
 
+// Word i. By comparison, since an index that is not known takes the words out of registers.
+__device__ uint32_t WordOf(const PhiloxWords& words, int i) {
+  const uint32_t low = (i & 1) != 0 ? words.v[1] : words.v[0];
+  const uint32_t high = (i & 1) != 0 ? words.v[3] : words.v[2];
+  return (i & 2) != 0 ? high : low;
+}
+
 // Elements of a chunk, from `e` on, and what the formula makes of them: `result`, and the new states
 // in place of the old. kSet: the states that there are; those of a chunk stand one after the other.
 template <int N, unsigned kSet, typename Update, typename S>
@@ -265,9 +272,8 @@ struct Elements {
         if (i % 4 == 0)
           words = PhiloxBlock(c.seed, step.number, kernels::RoundingGroup(r, element));
         T& x = r == 0 ? param[i] : state[r - 1][i];
-        // Packs begin at multiples of 4; an index that is known stays in registers.
         const uint32_t random =
-            kernels::RoundingBits(words.v[N % 4 == 0 ? i % 4 : static_cast<int>(element % 4)], r);
+            kernels::RoundingBits(WordOf(words, static_cast<int>(element % 4)), r);
         x = BitsOf<float>(static_cast<uint32_t>(kernels::RoundStochastically(x, random)) << 16);
       }
     }
