@@ -5,15 +5,14 @@
 #include <string>
 
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/nn/same_bits.h"
 #include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/tensors.h"
 
 namespace halftone::nn {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Key;
 
 // All that moves: masks, norm statistics, moments, a schedule, averages, a scale.
 struct AccumulatingModel {
@@ -50,14 +49,6 @@ struct AccumulatingModel {
   Linear fc2;
   FnGraph graph;
 };
-
-void ExpectSameBits(const StateDict& a, const StateDict& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const auto& [name, value] : a) {
-    ASSERT_THAT(b, Contains(Key(name)));
-    EXPECT_TRUE(BitEqual(value, b.at(name))) << name;
-  }
-}
 
 // amp_reference.md (f): saved and restored mid-window. Killed after any call, also one of a window
 // that is to be skipped; resumed in a graph that has compiled nothing, and in one that is in the

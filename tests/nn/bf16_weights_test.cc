@@ -7,6 +7,7 @@
 
 #include "halftone/core/threads.h"
 #include "halftone/tests/nn/fn_graph.h"
+#include "halftone/tests/nn/same_bits.h"
 #include "halftone/tests/support/special_values.h"
 #include "halftone/tests/support/tensors.h"
 
@@ -136,14 +137,6 @@ struct Net {
   FnGraph graph;
   OptimizerHandle optimizer;
 };
-
-void ExpectSameBits(const StateDict& a, const StateDict& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const auto& [name, value] : a) {
-    ASSERT_TRUE(b.contains(name)) << name;
-    EXPECT_TRUE(BitEqual(value, b.at(name))) << name;
-  }
-}
 
 TEST(BF16Weights, ParametersAndMomentsTakeHalfTheMemory) {
   Net f32(Weights::kDeclared), stochastic(Weights::kBF16Stochastic), kahan(Weights::kBF16Kahan);

@@ -31,16 +31,20 @@ StepsTaken TrainSteps(Graph& graph, const Batch& batch) {
   return trained;
 }
 
+inline void ExpectSameBits(const StateDict& got, const StateDict& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, value] : want) {
+    ASSERT_TRUE(got.contains(name)) << name;
+    EXPECT_TRUE(BitEqual(got.at(name), value)) << name;
+  }
+}
+
 inline void ExpectSameBits(const StepsTaken& got, const StepsTaken& want) {
   ASSERT_EQ(got.outputs.size(), want.outputs.size());
   for (size_t i = 0; i < want.outputs.size(); ++i) {
     EXPECT_TRUE(BitEqual(got.outputs[i], want.outputs[i])) << "output " << i;
   }
-  ASSERT_EQ(got.state.size(), want.state.size());
-  for (const auto& [name, value] : want.state) {
-    ASSERT_TRUE(got.state.contains(name)) << name;
-    EXPECT_TRUE(BitEqual(got.state.at(name), value)) << name;
-  }
+  ExpectSameBits(got.state, want.state);
 }
 
 }  // namespace halftone::nn
