@@ -49,21 +49,23 @@ void Adopt(py::handle self, const std::string& name, py::handle module) {
   Check(graph.TakeStatus());
 }
 
-// Assigning a module or parameter as an attribute adds it under that name.
+// Assigning a module or parameter as an attribute adds it under that name, as to a module.
 void SetGraphAttribute(const py::object& self, const py::str& name, const py::object& value) {
-  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) {
-    throw py::error_already_set();
-  }
+  SetPlainAttribute(self, name, value);
   if (py::isinstance<nn::Module>(value)) {
     Adopt(self, py::cast<std::string>(name), value);
   } else if (py::isinstance<nn::Parameter>(value)) {
     auto& graph = py::cast<PythonGraph&>(self);
     const auto own_name = py::cast<std::string>(name);
     const auto parameter = py::cast<nn::Parameter>(value);
-    if (Retie(graph.named_parameters(), own_name, parameter)) return;
-    graph.add_parameter(own_name, OwnHandle(parameter), kNoLine);
-    RaiseTraceError();
-    Check(graph.TakeStatus());
+    auto own = Retie(graph.named_parameters(), own_name, parameter);
+    if (!own.has_value()) {
+      own = OwnHandle(parameter);
+      graph.add_parameter(own_name, *own, kNoLine);
+      RaiseTraceError();
+      Check(graph.TakeStatus());
+    }
+    SetPlainAttribute(self, name, py::cast(*own));
   }
 }
 

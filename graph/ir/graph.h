@@ -201,8 +201,8 @@ class Graph {
   // Stable topological sort: the order that exists, except that each node moves before its first
   // user. Call after a pass that appended nodes. Error: Internal on a cycle.
   absl::Status Sort();
-  // Puts the nodes into this order: each of them once. An order in which a node comes after its user
-  // is for Sort to mend.
+  // Puts the nodes into this order: each of them once, and inputs in the order that they had. A node
+  // that comes after its user is for Sort to mend.
   void Reorder(const std::vector<Node*>& order);
   Node* FindNode(const std::string& name) const;
 

@@ -6,6 +6,7 @@ import pytest
 
 import halftone
 from halftone import amp, nn
+from models import Array
 
 X = np.random.default_rng(1).uniform(-1, 1, (4, 32)).astype(np.float32)
 
@@ -19,12 +20,12 @@ class Net(nn.Graph):
         return self.fc2(nn.relu(self.fc1(x)))
 
 
-def run(model: halftone.GraphFile) -> np.ndarray:
+def run(model: halftone.GraphFile) -> Array:
     (out,) = model.run({model.inputs[0]: X}).values()
     return out
 
 
-def expected(model: halftone.GraphFile) -> np.ndarray:
+def expected(model: halftone.GraphFile) -> Array:
     """In double precision, of the weights that the model has."""
     w = {name: value.astype(np.float64) for name, value in model.state_dict().items()}
     h = np.maximum(X @ w["fc1.weight"].T + w["fc1.bias"], 0)
