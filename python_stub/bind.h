@@ -3,7 +3,6 @@
 
 #include <pybind11/pybind11.h>
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,12 +39,9 @@ std::vector<nn::Parameter> Distinct(
 
 // A handle of its own, which stays with its tensor when another handle is assigned to.
 nn::Parameter OwnHandle(const nn::Parameter& parameter);
-// Ties the one of `named` that is called `name` to `parameter`, and gives its handle; none if there is
-// none.
-std::optional<nn::Parameter> Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named,
-                                   const std::string& name, const nn::Parameter& parameter);
-// Sets attribute `name` of `self` as Python does. Errors: Python's.
-void SetPlainAttribute(const py::object& self, const py::str& name, const py::object& value);
+// Ties the one of `named` that is called `name` to `parameter`; false if there is none.
+bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, const std::string& name,
+           const nn::Parameter& parameter);
 // Adds `child` to `parent`; the caller keeps it alive. Errors: ValueError; inside build(),
 // RuntimeError.
 void RegisterModule(nn::Module& parent, const std::string& name, py::handle child);

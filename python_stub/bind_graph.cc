@@ -49,23 +49,21 @@ void Adopt(py::handle self, const std::string& name, py::handle module) {
   Check(graph.TakeStatus());
 }
 
-// Assigning a module or parameter as an attribute adds it under that name, as to a module.
+// Assigning a module or parameter as an attribute adds it under that name.
 void SetGraphAttribute(const py::object& self, const py::str& name, const py::object& value) {
-  SetPlainAttribute(self, name, value);
+  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) {
+    throw py::error_already_set();
+  }
   if (py::isinstance<nn::Module>(value)) {
     Adopt(self, py::cast<std::string>(name), value);
   } else if (py::isinstance<nn::Parameter>(value)) {
     auto& graph = py::cast<PythonGraph&>(self);
     const auto own_name = py::cast<std::string>(name);
     const auto parameter = py::cast<nn::Parameter>(value);
-    auto own = Retie(graph.named_parameters(), own_name, parameter);
-    if (!own.has_value()) {
-      own = OwnHandle(parameter);
-      graph.add_parameter(own_name, *own, kNoLine);
-      RaiseTraceError();
-      Check(graph.TakeStatus());
-    }
-    SetPlainAttribute(self, name, py::cast(*own));
+    if (Retie(graph.named_parameters(), own_name, parameter)) return;
+    graph.add_parameter(own_name, OwnHandle(parameter), kNoLine);
+    RaiseTraceError();
+    Check(graph.TakeStatus());
   }
 }
 
@@ -98,6 +96,33 @@ std::pair<std::vector<nn::Parameter>, std::vector<nn::Parameter>> Split(
   return {parameters(split.matching), parameters(split.rest)};
 }
 
+// Attributes that hold parameters of `self` have the tensors that those have now.
+void RefreshAttributes(const py::object& self,
+                       const std::vector<std::pair<std::string, nn::Parameter>>& parameters) {
+  if (!py::hasattr(self, "__dict__")) return;
+  const py::dict attributes = self.attr("__dict__");
+  for (const auto& [name, parameter] : parameters) {
+    const py::str key(name);
+    if (!attributes.contains(key) || !py::isinstance<nn::Parameter>(attributes[key])) continue;
+    attributes[key] = py::cast(OwnHandle(parameter));
+  }
+}
+
+void RefreshAttributes(const nn::Module& module) {
+  RefreshAttributes(py::cast(&module, py::return_value_policy::reference),
+                    module.named_parameters());
+  for (const auto& [name, child] : module.children()) RefreshAttributes(*child);
+}
+
+void RefreshAttributes(const PythonGraph& graph) {
+  const py::object self = py::cast(&graph, py::return_value_policy::reference);
+  RefreshAttributes(self, graph.named_parameters());
+  for (const auto& attribute : py::dict(self.attr("__dict__"))) {
+    if (!py::isinstance<nn::Module>(attribute.second)) continue;
+    RefreshAttributes(py::cast<const nn::Module&>(attribute.second));
+  }
+}
+
 OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
                              const std::optional<optim::LRSchedule>& lr_sch) {
   optim::Optimizer optimizer = optim;
@@ -105,6 +130,8 @@ OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,
   OptimizerHandle handle(graph.add_optimizer(optimizer, kNoLine), graph);
   RaiseTraceError();
   Check(graph.TakeStatus());
+  // It keeps them in a type of its own.
+  if (optimizer.step_options().weights != optim::Weights::kDeclared) RefreshAttributes(graph);
   return handle;
 }
 

@@ -52,30 +52,23 @@ void Register(nn::Module& module, const std::string& name, const nn::Parameter& 
   Check((module.*&Registrar::TakeStatus)());
 }
 
-// The parameter or buffer that is called `name` from now on: assigned anew (a tie, or a new tensor), or
-// registered.
-nn::Parameter Registered(nn::Module& module, const std::string& name,
-                         const nn::Parameter& parameter) {
-  if (const auto tied = Retie(module.named_parameters(), name, parameter)) return *tied;
-  if (const auto tied = Retie(module.named_buffers(), name, parameter)) return *tied;
-  const nn::Parameter own = OwnHandle(parameter);
-  Register(module, name, own);
-  return own;
-}
-
-// Assigning a module or parameter as an attribute registers it under that name. The attribute is then
-// the handle that is registered, which follows when an optimizer takes another tensor for it.
+// Assigning a module or parameter as an attribute registers it under that name.
 void SetModuleAttribute(const py::object& self, const py::str& name, const py::object& value) {
   const bool declared = py::hasattr(py::type::of(self), name);
-  SetPlainAttribute(self, name, value);
+  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) {
+    throw py::error_already_set();
+  }
   if (declared) return;
   if (py::isinstance<nn::Module>(value)) {
     Register(self, py::cast<std::string>(name), value);
   } else if (py::isinstance<nn::Parameter>(value)) {
     auto& module = py::cast<nn::Module&>(self);
     const auto own_name = py::cast<std::string>(name);
-    const nn::Parameter own = Registered(module, own_name, py::cast<nn::Parameter>(value));
-    SetPlainAttribute(self, name, py::cast(own));
+    const auto parameter = py::cast<nn::Parameter>(value);
+    // Assigned anew: a tie, or a new tensor.
+    if (Retie(module.named_parameters(), own_name, parameter)) return;
+    if (Retie(module.named_buffers(), own_name, parameter)) return;
+    Register(module, own_name, OwnHandle(parameter));
   }
 }
 
@@ -191,21 +184,15 @@ nn::Parameter OwnHandle(const nn::Parameter& parameter) {
   return own;
 }
 
-std::optional<nn::Parameter> Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named,
-                                   const std::string& name, const nn::Parameter& parameter) {
+bool Retie(const std::vector<std::pair<std::string, nn::Parameter>>& named, const std::string& name,
+           const nn::Parameter& parameter) {
   for (const auto& [own, handle] : named) {
     if (own != name) continue;
     nn::Parameter registered = handle;  // the same handle: assigning reaches the list
     registered = parameter;
-    return registered;
+    return true;
   }
-  return std::nullopt;
-}
-
-void SetPlainAttribute(const py::object& self, const py::str& name, const py::object& value) {
-  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) {
-    throw py::error_already_set();
-  }
+  return false;
 }
 
 void RegisterModule(nn::Module& parent, const std::string& name, py::handle child) {

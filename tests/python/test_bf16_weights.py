@@ -59,3 +59,29 @@ def test_what_does_not_compose_is_an_error() -> None:
         optim.SGD([w], weights="f16")
     with pytest.raises(ValueError, match="SGD: ema with weights = bf16_stochastic"):
         optim.SGD([w], weights="bf16_stochastic", ema=optim.Ema())
+
+
+def test_parameters_of_a_module_written_in_python() -> None:
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(np.ones(4, np.float32))
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            return nn.mul(x, self.w)
+
+    class Two(nn.Graph):
+        def __init__(self) -> None:
+            super().__init__()
+            self.both = nn.Sequential(Scale(), Scale())
+            self.optimizer = self.add_optimizer(optim.SGD(self.parameters(), lr=0.5, weights="bf16_kahan"))
+
+        def build(self, x: nn.Value) -> nn.Value:
+            loss = nn.sum(self.both(x))
+            loss.backward()
+            return loss
+
+    graph = Two()
+    graph(np.ones(4, np.float32))
+    for name in ("both.0.w", "both.1.w"):  # each gradient is 1
+        np.testing.assert_array_equal(graph.state_dict()[name], np.full(4, 0.5, np.float32))
