@@ -50,8 +50,7 @@ double Effort(const ir::Node& node) {
 }
 
 BudgetSearch::BudgetSearch(const ir::Graph& graph, const ValueLives& lives, const MemoryPlan& plan)
-    : graph_(graph),
-      lives_(lives),
+    : lives_(lives),
       in_arena_(InArena(lives, plan)),
       bytes_at_first_(BytesOf(graph, lives, plan, in_arena_)),
       bytes_(bytes_at_first_) {

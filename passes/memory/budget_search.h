@@ -65,7 +65,6 @@ class BudgetSearch {
   void Undo();
   Repeats Chosen() const;
 
-  const ir::Graph& graph_;
   const ValueLives& lives_;
   std::vector<bool> in_arena_;
   std::vector<double> effort_;  // of the node of each value
