@@ -198,11 +198,11 @@ class Graph {
   // Number of uses of each output is computed on demand by passes; see Users.
   // Removes nodes; they must have no users left outside the set.
   void Remove(const std::vector<Node*>& nodes);
-  // Stable topological sort: the order that exists, except that each node moves before its first
-  // user. Call after a pass that appended nodes. Error: Internal on a cycle.
+  // Stable topological sort: inputs, then the order that exists, except that each node moves before its
+  // first user. Call after a pass that appended nodes. Error: Internal on a cycle.
   absl::Status Sort();
-  // Puts the nodes into this order: each of them once, and inputs in the order that they had. A node
-  // that comes after its user is for Sort to mend.
+  // Puts the nodes into this order: each of them once. A node that comes after its user is for Sort to
+  // mend.
   void Reorder(const std::vector<Node*>& order);
   Node* FindNode(const std::string& name) const;
 

@@ -5,9 +5,9 @@
 
 namespace halftone::ir {
 
-// Depth first over inputs, roots in the order that exists: a node already placed stays where it is,
-// one that is needed earlier moves directly before its first user. The stack is explicit, since a
-// chain may be as long as the graph.
+// Inputs first, which are told apart by their order. Then depth first over operands, roots in the order
+// that exists: a node already placed stays where it is, one that is needed earlier moves directly before
+// its first user. The stack is explicit, since a chain may be as long as the graph.
 absl::Status Graph::Sort() {
   enum class State : uint8_t { kUnseen, kOpen, kDone };
   struct Frame {
@@ -19,6 +19,11 @@ absl::Status Graph::Sort() {
   std::vector<State> state(nodes_.size(), State::kUnseen);
   std::vector<size_t> order;
   order.reserve(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i]->op().name != "input") continue;
+    state[i] = State::kDone;
+    order.push_back(i);
+  }
   std::vector<Frame> stack;
 
   for (size_t root = 0; root < nodes_.size(); ++root) {

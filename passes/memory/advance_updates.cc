@@ -22,8 +22,7 @@ class Positions {
       const auto position = static_cast<int>(at_.size());
       at_[node.get()] = position;
       ready_[node.get()] = ReadyOf(*node, position);
-      // Inputs are told apart by their order, which nothing may change that comes before them.
-      if (faults.contains(node.get()) || IsOp(*node, "input")) first_ = position;
+      if (faults.contains(node.get())) last_fault_ = position;
       if (IsStorageAlias(*node)) continue;  // its readers count
       const bool at_end = IsOp(*node, "commit");
       for (const ir::Value v : node->inputs()) {
@@ -37,7 +36,7 @@ class Positions {
   int Earliest(const ir::Node& update) const {
     const int here = at_.at(&update);
     if (results_.contains(&update)) return here;
-    int earliest = first_;
+    int earliest = last_fault_;
     for (const ir::Value v : update.inputs()) earliest = std::max(earliest, ready_.at(v.node));
     for (const ir::InPlacePair& pair : update.op().in_place) {
       if (pair.input >= update.num_inputs()) continue;
@@ -84,7 +83,7 @@ class Positions {
   std::map<const ir::Node*, int> at_, ready_;
   std::map<const ir::Node*, std::vector<int>> readers_;
   std::set<const ir::Node*> results_;
-  int first_ = -1;  // behind which node any update comes
+  int last_fault_ = -1;
 };
 
 class AdvanceUpdates : public Pass {
