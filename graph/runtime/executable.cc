@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "halftone/graph/runtime/compile.h"
 #include "halftone/graph/runtime/device_runner.h"
 #include "halftone/graph/runtime/host_runner.h"
 
@@ -16,7 +17,9 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Create(std::unique_ptr<i
     HT_ASSIGN_OR_RETURN(backend, kernels::OpenCuda(device.index));
     (void)backend->stream();
   }
-  HT_ASSIGN_OR_RETURN(StepPlan plan, PlanStep(std::move(graph), device.kind));
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, TargetOf(device));
+  HT_ASSIGN_OR_RETURN(StepPlan plan,
+                      PlanStep(std::move(graph), device.kind, passes::StepTraitsOf(*target)));
   std::unique_ptr<Executable> executable(new Executable(std::move(plan)));
   std::vector<std::shared_ptr<VariableStorage>> variables;
   for (const ir::Variable& variable : executable->graph().variables()) {

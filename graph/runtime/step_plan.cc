@@ -24,11 +24,9 @@ bool Computes(const ir::Node& node) {
 
 class StepPlanner {
  public:
-  StepPlanner(std::unique_ptr<ir::Graph> graph, Device::Kind device)
-      : device_(device),
-        traits_{.keeps_low_weights = device != Device::Kind::kReference,
-                .runs_on_after_fault = device == Device::Kind::kCuda},
-        graph_(*graph) {
+  StepPlanner(std::unique_ptr<ir::Graph> graph, Device::Kind device,
+              const passes::StepTraits& traits)
+      : device_(device), traits_(traits), graph_(*graph) {
     plan_.graph = std::move(graph);
   }
 
@@ -201,8 +199,9 @@ class StepPlanner {
 
 }  // namespace
 
-absl::StatusOr<StepPlan> PlanStep(std::unique_ptr<ir::Graph> graph, Device::Kind device) {
-  return StepPlanner(std::move(graph), device).Run();
+absl::StatusOr<StepPlan> PlanStep(std::unique_ptr<ir::Graph> graph, Device::Kind device,
+                                  const passes::StepTraits& traits) {
+  return StepPlanner(std::move(graph), device, traits).Run();
 }
 
 std::string WhereOf(const ir::Node& node) {

@@ -72,7 +72,10 @@ void ExpectNoCastsOfWeights(const ir::Graph& lowered) {
 // Kernels and memory of this CPU agree: no kernel of the step casts a weight, and what it commits,
 // updates write in 16 bit too.
 void ExpectPlanKeepsWeights(std::unique_ptr<ir::Graph> lowered) {
-  const auto plan = runtime::PlanStep(std::move(lowered), Device::Kind::kCpu);
+  const auto target = runtime::TargetOf(Device::Cpu());
+  ASSERT_TRUE(target.ok()) << target.status();
+  const auto plan =
+      runtime::PlanStep(std::move(lowered), Device::Kind::kCpu, passes::StepTraitsOf(**target));
   ASSERT_TRUE(plan.ok()) << plan.status();
   const std::set<int> committed(plan->written.begin(), plan->written.end());
   EXPECT_FALSE(plan->kept.empty());
