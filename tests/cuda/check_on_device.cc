@@ -32,7 +32,7 @@ void CheckOnDevice(const OpCase& c, DType dtype, const std::vector<Tensor>& inpu
   const auto want = RunReference(node, inputs);
   ASSERT_TRUE(want.ok()) << where << ": " << Message(want.status());
   for (size_t i = 0; i < want->size(); ++i) {
-    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[i], (*want)[i], c.tolerance_factor))
+    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[i], (*want)[i], c.slack))
         << where << ", output " << i;
   }
 #if defined(HALFTONE_CUDA_EMULATED)

@@ -12,13 +12,13 @@ namespace {
 using kernels::KernelCandidate;
 
 ::testing::AssertionResult Agrees(kernels::Kernel& kernel, const ir::Node& node,
-                                  const std::vector<Tensor>& inputs, double factor) {
+                                  const std::vector<Tensor>& inputs, const Slack& slack) {
   const auto want = RunReference(node, inputs);
   if (!want.ok()) return ::testing::AssertionFailure() << "reference: " << Message(want.status());
   const auto got = RunOnDevice(kernel, node, inputs);
   if (!got.ok()) return ::testing::AssertionFailure() << Message(got.status());
   for (size_t i = 0; i < want->size(); ++i) {
-    const auto agrees = AgreesWithReference(node.op().name, (*got)[i], (*want)[i], factor);
+    const auto agrees = AgreesWithReference(node.op().name, (*got)[i], (*want)[i], slack);
     if (!agrees) return ::testing::AssertionFailure() << "output " << i << ": " << agrees.message();
   }
   return ::testing::AssertionSuccess();
@@ -39,7 +39,7 @@ void CheckCase(const OpCase& c, DType dtype, ir::Layout layout) {
       continue;
     }
     ++served;
-    EXPECT_TRUE(Agrees(**kernel, node, inputs, c.tolerance_factor))
+    EXPECT_TRUE(Agrees(**kernel, node, inputs, c.slack))
         << c.name << ": " << candidate->name << " in " << Name(dtype)
         << (layout == ir::Layout::kPlain ? "" : ", channels-last");
   }

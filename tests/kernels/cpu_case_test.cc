@@ -50,7 +50,7 @@ TEST(CpuCaseCheck, FindsAPlantedMistake) {
       auto kernel = kernels::KernelRegistry::Global().Select(node, Device::Kind::kCpu);
       ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
       AlmostRight wrong(*std::move(kernel), node);
-      EXPECT_FALSE(Agrees(wrong, node, MakeCaseInputs(c, dtype), c.tolerance_factor))
+      EXPECT_FALSE(Agrees(wrong, node, MakeCaseInputs(c, dtype), c.slack))
           << c.name << " in " << Name(dtype);
       ++planted;
     }

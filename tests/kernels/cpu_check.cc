@@ -18,13 +18,13 @@ std::vector<const KernelCandidate*> FastCandidates(const std::string& op) {
 }
 
 ::testing::AssertionResult Agrees(kernels::Kernel& kernel, const ir::Node& node,
-                                  const std::vector<Tensor>& inputs, double factor) {
+                                  const std::vector<Tensor>& inputs, const Slack& slack) {
   const auto want = RunReference(node, inputs);
   if (!want.ok()) return ::testing::AssertionFailure() << "reference: " << Message(want.status());
   const auto got = RunKernel(kernel, node, inputs);
   if (!got.ok()) return ::testing::AssertionFailure() << Message(got.status());
   for (size_t i = 0; i < want->size(); ++i) {
-    const auto agrees = AgreesWithReference(node.op().name, (*got)[i], (*want)[i], factor);
+    const auto agrees = AgreesWithReference(node.op().name, (*got)[i], (*want)[i], slack);
     if (!agrees) return ::testing::AssertionFailure() << "output " << i << ": " << agrees.message();
   }
   return ::testing::AssertionSuccess();
@@ -45,7 +45,7 @@ void CheckCandidates(const OpCase& c, DType dtype, ir::Layout layout) {
         EXPECT_EQ(kernel.status().code(), absl::StatusCode::kUnimplemented);
         continue;
       }
-      EXPECT_TRUE(Agrees(**kernel, node, inputs, c.tolerance_factor))
+      EXPECT_TRUE(Agrees(**kernel, node, inputs, c.slack))
           << c.name << ": " << candidate->name << " in " << Name(dtype)
           << (layout == ir::Layout::kPlain ? "" : ", channels-last") << ", " << Name(level);
     }

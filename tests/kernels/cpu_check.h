@@ -14,7 +14,7 @@ std::vector<const kernels::KernelCandidate*> FastCandidates(const std::string& o
 
 // Whether `kernel`, made for `node`, gives what the reference kernel gives.
 ::testing::AssertionResult Agrees(kernels::Kernel& kernel, const ir::Node& node,
-                                  const std::vector<Tensor>& inputs, double factor = 1);
+                                  const std::vector<Tensor>& inputs, const Slack& slack = {});
 
 // Expects it of every candidate that supports the case, at every level.
 void CheckCandidates(const OpCase& c, DType dtype, ir::Layout layout = ir::Layout::kPlain);

@@ -18,7 +18,7 @@ void AddEach(std::vector<OpCase>& cases, OpCase c) {
   cases.push_back(c);
   c.dtypes = {DType::kF16, DType::kBF16};
   c.name += "_16_bit";
-  c.tolerance_factor = 16;
+  c.slack.factor = 16;
   cases.push_back(c);
 }
 

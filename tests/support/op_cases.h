@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/tests/support/tolerances.h"
 
 namespace halftone::testing {
 
@@ -50,9 +51,8 @@ struct OpCase {
   std::vector<int> gradient_outputs;
   // Dtypes of the un-pinned float inputs to run kernels in.
   std::vector<DType> dtypes = {DType::kF32, DType::kF16, DType::kBF16};
-  // Factor on the tolerance of the op class (see tolerances.h), with a reason beside the case where
-  // it is not 1.
-  double tolerance_factor = 1;
+  // With a reason beside the case that has any.
+  Slack slack;
   // Also run channels-last for rank-4 operands.
   bool channels_last = false;
 };

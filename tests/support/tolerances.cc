@@ -79,7 +79,7 @@ Tolerance ToleranceFor(OpClass op_class, DType dtype) {
 }
 
 ::testing::AssertionResult AgreesWithReference(const std::string& op, const Tensor& got,
-                                               const Tensor& want, double factor) {
+                                               const Tensor& want, const Slack& slack) {
   if (got.dtype() != want.dtype()) {
     return ::testing::AssertionFailure()
            << "got " << got.TypeString() << ", expected " << want.TypeString();
@@ -89,7 +89,8 @@ Tolerance ToleranceFor(OpClass op_class, DType dtype) {
   for (int64_t i = 0; i < want.num_elements(); ++i) {
     if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
   }
-  return IsClose(got, want, factor * t.relative, factor * t.absolute * largest + t.smallest);
+  return IsClose(got, want, slack.factor * t.relative,
+                 slack.factor * t.absolute * largest + t.smallest + slack.absolute);
 }
 
 }  // namespace halftone::testing

@@ -40,9 +40,16 @@ struct Tolerance {
 };
 Tolerance ToleranceFor(OpClass op_class, DType dtype);
 
-// Whether a kernel's result agrees with the reference's, naming the worst element if not. `factor`
+// What a case has beyond the tolerance of its op's class: a factor on that, and a difference that all
+// elements may have.
+struct Slack {
+  double factor = 1;
+  double absolute = 0;
+};
+
+// Whether a kernel's result agrees with the reference's, naming the worst element if not. `slack`
 // is the case's.
 ::testing::AssertionResult AgreesWithReference(const std::string& op, const Tensor& got,
-                                               const Tensor& want, double factor = 1);
+                                               const Tensor& want, const Slack& slack = {});
 
 }  // namespace halftone::testing
