@@ -47,6 +47,7 @@ void Adopt(py::handle self, const std::string& name, py::handle module) {
   RaiseTraceError();  // inside build()
   py::detail::keep_alive_impl(self, module);
   Check(graph.TakeStatus());
+  graph.adopted().push_back(&py::cast<nn::Module&>(module));
 }
 
 // Assigning a module or parameter as an attribute adds it under that name.
@@ -114,13 +115,9 @@ void RefreshAttributes(const nn::Module& module) {
   for (const auto& [name, child] : module.children()) RefreshAttributes(*child);
 }
 
-void RefreshAttributes(const PythonGraph& graph) {
-  const py::object self = py::cast(&graph, py::return_value_policy::reference);
-  RefreshAttributes(self, graph.named_parameters());
-  for (const auto& attribute : py::dict(self.attr("__dict__"))) {
-    if (!py::isinstance<nn::Module>(attribute.second)) continue;
-    RefreshAttributes(py::cast<const nn::Module&>(attribute.second));
-  }
+void RefreshAttributes(PythonGraph& graph) {
+  RefreshAttributes(py::cast(&graph, py::return_value_policy::reference), graph.named_parameters());
+  for (const nn::Module* module : graph.adopted()) RefreshAttributes(*module);
 }
 
 OptimizerHandle AddOptimizer(PythonGraph& graph, const optim::Optimizer& optim,

@@ -64,6 +64,9 @@ class PythonGraph : public nn::Graph {
   void ExportOnnx(const std::string& path, const py::args& inputs);
   std::unique_ptr<runtime::GraphFile> InferenceModel(const py::args& inputs);
 
+  // The modules that were added; they live as long as the graph does.
+  std::vector<nn::Module*>& adopted() { return adopted_; }
+
   // Handles on optimizers and scalers are valid while this is not expired. They hold no reference:
   // a graph usually keeps its handles as attributes, and such a circle would never be collected.
   std::weak_ptr<void> alive() const { return alive_; }
@@ -84,6 +87,7 @@ class PythonGraph : public nn::Graph {
   std::map<const ir::Graph*, OutputForm> forms_;
   OutputForm traced_form_;
   bool traced_ = false;  // build() ran since it was last cleared
+  std::vector<nn::Module*> adopted_;
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };
 

@@ -73,15 +73,20 @@ def test_parameters_of_a_module_written_in_python() -> None:
     class Two(nn.Graph):
         def __init__(self) -> None:
             super().__init__()
-            self.both = nn.Sequential(Scale(), Scale())
+            self.both = nn.Sequential(Scale())
+            last = Scale()
+            self.add_module("last", last)
+            self.calls = (self.both, last)
             self.optimizer = self.add_optimizer(optim.SGD(self.parameters(), lr=0.5, weights="bf16_kahan"))
 
         def build(self, x: nn.Value) -> nn.Value:
-            loss = nn.sum(self.both(x))
+            for module in self.calls:
+                x = module(x)
+            loss = nn.sum(x)
             loss.backward()
             return loss
 
     graph = Two()
     graph(np.ones(4, np.float32))
-    for name in ("both.0.w", "both.1.w"):  # each gradient is 1
+    for name in ("both.0.w", "last.w"):  # each gradient is 1
         np.testing.assert_array_equal(graph.state_dict()[name], np.full(4, 0.5, np.float32))
