@@ -249,7 +249,8 @@ class Graph {
   ParameterSplit split_parameters(const std::vector<std::string>& patterns,
                                   Loc loc = Loc::current());
   // Optimizers are named optimizer0, optimizer1, ... in order. Only f32 and f64 parameters of this
-  // graph, each in one group of one optimizer. What build() does not use stays as it is, which
+  // graph (of optimizers that keep their weights in bf16 f32 alone, and bf16), each in one group of one
+  // optimizer. What build() does not use stays as it is, which
   // notes() tells.
   OptimizerHandle add_optimizer(const optim::Optimizer& optimizer, Loc loc = Loc::current());
   // Has the base rates of an optimizer follow a metric, see PlateauHandle::step; one for each
