@@ -51,7 +51,7 @@ void CheckMatmul(const OpCase& c, DType dtype, int candidates) {
     ++served;
     const auto got = RunOnDevice(**kernel, node, inputs);
     ASSERT_TRUE(got.ok()) << Message(got.status());
-    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[0], (*want)[0], 1))
+    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[0], (*want)[0]))
         << candidate->name << " " << node.Label();
   }
   EXPECT_EQ(served, candidates);
