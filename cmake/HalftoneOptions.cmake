@@ -1,6 +1,6 @@
 # Options and compile flags of every target.
 option(HALFTONE_WERROR "Warnings are errors" OFF)
-option(HALFTONE_UNITY "Compile sources in batches" ON)
+set(HALFTONE_BATCH 16 CACHE STRING "Sources that are compiled together; 1: each alone")
 option(HALFTONE_PCH "Precompiled header for tests" ON)
 option(HALFTONE_OPENMP "Threads through OpenMP (shared with oneDNN)" ON)
 option(HALFTONE_BUILD_TESTS "Build tests/" ON)

@@ -10,9 +10,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${LINT_BUILD:-build/lint}
 jobs=${JOBS:-$(nproc)}
-batches=ON
+batch=16
 if (($# > 0)) && [[ $1 != --shipped ]]; then
-  batches=OFF
+  batch=1
   build+=_files
 fi
 
@@ -24,10 +24,10 @@ fi
 
 cmake -S . -B "$build" -G Ninja --log-level=WARNING \
   -DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHALFTONE_PCH=OFF \
-  -DHALFTONE_UNITY=$batches -DHALFTONE_OPENMP=OFF -DHALFTONE_CUDA=$cuda
+  -DHALFTONE_BATCH=$batch -DHALFTONE_OPENMP=OFF -DHALFTONE_CUDA=$cuda
 cmake --build "$build" --target halftone_generated >/dev/null
 
-if [[ $batches == OFF ]]; then
+if ((batch == 1)); then
   files=("$@")
 else
   # Files of the source tree and batches of them; what is generated is not ours to judge.

@@ -112,7 +112,7 @@ std::vector<Expr> DecomposeBatchNormGrad(ir::Builder&, const std::vector<Expr>& 
 }
 
 // What arrives at the statistics of the batch is of second derivatives: batch_norm_grad reads them.
-Expr GradientOfStatistics(ir::GradContext& ctx) {
+Expr GradientOfMoments(ir::GradContext& ctx) {
   const Expr x = Widened(ctx.in(0));
   const Shape& shape = ctx.in(0).shape();
   const int rank = shape.rank();
@@ -128,7 +128,7 @@ void BatchNormGradient(ir::GradContext& ctx) {
   std::vector<Expr> d =
       ctx.b.Make("batch_norm_grad", {ctx.in(0), ctx.dy(0), ctx.in(1), ctx.out(1), ctx.out(2)});
   if (ctx.need(0) && (ctx.has_dy(1) || ctx.has_dy(2))) {
-    d[0] = d[0] + CastTo(GradientOfStatistics(ctx), ctx.in(0).dtype());
+    d[0] = d[0] + CastTo(GradientOfMoments(ctx), ctx.in(0).dtype());
   }
   for (int i = 0; i < 3; ++i) {
     if (ctx.need(i)) ctx.set_dx(i, d[i]);

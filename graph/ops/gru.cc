@@ -8,25 +8,27 @@ namespace {
 using ir::Expr;
 using ir::InferContext;
 
-enum GruPort { kX, kW, kH0, kBias };
-enum GruGradPort { kGates, kGradW, kGradH0, kH, kShare, kDh };
+namespace gru {
+enum Port { kX, kW, kH0, kBias };
+enum GradPort { kGates, kGradW, kGradH0, kH, kShare, kDh };
+}  // namespace gru
 
 absl::Status CheckGruStates(const InferContext& ctx, const RecurrenceSize& s) {
   const DType dtype = ctx.inputs[0].dtype;
   if (s.features != s.hidden) {
-    return OpError(ctx, "w is ", ctx.inputs[kW].ToString(), "; expected [", 3 * s.hidden, ",",
+    return OpError(ctx, "w is ", ctx.inputs[gru::kW].ToString(), "; expected [", 3 * s.hidden, ",",
                    s.hidden, "]");
   }
-  return CheckType(ctx, kH0, "h0", dtype, Shape{s.batch, s.hidden},
+  return CheckType(ctx, gru::kH0, "h0", dtype, Shape{s.batch, s.hidden},
                    "batch of the gates, columns of w");
 }
 
 Types InferGru(const InferContext& ctx) {
   HT_ASSIGN_OR_RETURN(const RecurrenceSize s, CheckRecurrence(ctx, "x", 3));
   HT_RETURN_IF_ERROR(CheckGruStates(ctx, s));
-  const ir::ValueType& x = ctx.inputs[kX];
-  if (ctx.inputs.size() > kBias) {
-    HT_RETURN_IF_ERROR(CheckType(ctx, kBias, "b", WideDType(x.dtype), Shape{3 * s.hidden},
+  const ir::ValueType& x = ctx.inputs[gru::kX];
+  if (ctx.inputs.size() > gru::kBias) {
+    HT_RETURN_IF_ERROR(CheckType(ctx, gru::kBias, "b", WideDType(x.dtype), Shape{3 * s.hidden},
                                  "a number for each gate"));
   }
   const ir::ValueType state{x.dtype, Shape{s.steps, s.batch, s.hidden}};
@@ -36,8 +38,8 @@ Types InferGru(const InferContext& ctx) {
 Types InferGruGrad(const InferContext& ctx) {
   HT_ASSIGN_OR_RETURN(const RecurrenceSize s, CheckRecurrence(ctx, "gates", 3));
   HT_RETURN_IF_ERROR(CheckGruStates(ctx, s));
-  const ir::ValueType& gates = ctx.inputs[kGates];
-  for (const auto& [port, name] : {std::pair(kH, "h"), {kShare, "s"}, {kDh, "dh"}}) {
+  const ir::ValueType& gates = ctx.inputs[gru::kGates];
+  for (const auto& [port, name] : {std::pair(gru::kH, "h"), {gru::kShare, "s"}, {gru::kDh, "dh"}}) {
     HT_RETURN_IF_ERROR(CheckType(ctx, port, name, gates.dtype, Shape{s.steps, s.batch, s.hidden},
                                  "steps and batch of gates, columns of w"));
   }
@@ -48,17 +50,18 @@ Types InferGruGrad(const InferContext& ctx) {
 void GruGradient(ir::GradContext& ctx) {
   const Expr h = ctx.out(0);
   const std::vector<Expr> d = ctx.b.Make(
-      "gru_grad", {ctx.out(1), ctx.in(kW), ctx.in(kH0), h, ctx.out(2), ctx.dy(0)}, ctx.attrs());
-  if (ctx.need(kX)) ctx.set_dx(kX, d[0]);
-  if (ctx.need(kW)) {
-    const Expr previous = PreviousStates(ctx.in(kH0), h, ctx.attrs().GetBool("reverse"));
-    ctx.set_dx(kW, WeightGradient(d[2], previous));
+      "gru_grad", {ctx.out(1), ctx.in(gru::kW), ctx.in(gru::kH0), h, ctx.out(2), ctx.dy(0)},
+      ctx.attrs());
+  if (ctx.need(gru::kX)) ctx.set_dx(gru::kX, d[0]);
+  if (ctx.need(gru::kW)) {
+    const Expr previous = PreviousStates(ctx.in(gru::kH0), h, ctx.attrs().GetBool("reverse"));
+    ctx.set_dx(gru::kW, WeightGradient(d[2], previous));
   }
-  if (ctx.need(kH0)) ctx.set_dx(kH0, d[1]);
-  if (ctx.node.num_inputs() > kBias && ctx.need(kBias)) {
-    ctx.set_dx(kBias, ctx.b.Op("sum", {StepsAsRows(d[2])},
-                               {{"axes", Ints{0}},
-                                {"out", WidenTo(d[2].dtype(), ctx.in(kBias).dtype())}}));
+  if (ctx.need(gru::kH0)) ctx.set_dx(gru::kH0, d[1]);
+  if (ctx.node.num_inputs() > gru::kBias && ctx.need(gru::kBias)) {
+    ctx.set_dx(gru::kBias, ctx.b.Op("sum", {StepsAsRows(d[2])},
+                                    {{"axes", Ints{0}},
+                                     {"out", WidenTo(d[2].dtype(), ctx.in(gru::kBias).dtype())}}));
   }
 }
 
@@ -68,7 +71,7 @@ ir::OpRecord GruRecord(const char* name) {
       "Cho et al.: https://arxiv.org/abs/1406.1078, with the reset gate behind the product; "
       "https://pytorch.org/docs/stable/generated/torch.nn.GRU.html");
   r.cost = [](const ir::Node& node) {
-    return RecurrenceCost(node, node.input_type(kW).num_elements());
+    return RecurrenceCost(node, node.input_type(gru::kW).num_elements());
   };
   return r;
 }
@@ -95,9 +98,9 @@ void Register_gru(ir::OpRegistry& registry) {
   r.amp.reason =
       "matrix units multiply 16-bit states and weights at each step; gates and the state from step "
       "to step are f32";
-  r.amp.same_dtype_inputs = {kX, kW, kH0};
-  r.amp.keep_f32_inputs = {kBias};
-  r.in_place = {{kX, 1}};
+  r.amp.same_dtype_inputs = {gru::kX, gru::kW, gru::kH0};
+  r.amp.keep_f32_inputs = {gru::kBias};
+  r.in_place = {{gru::kX, 1}};
   r.gradient = GruGradient;
   r.gradient_ops = RecurrenceGradientOps({"gru_grad", "sum"});
   AddOp(registry, std::move(r));
@@ -119,8 +122,9 @@ void Register_gru(ir::OpRegistry& registry) {
   grad.infer = InferGruGrad;
   grad.amp.reason =
       "gradient of gru: products of 16-bit gradients and weights; gates and sums are f32";
-  grad.amp.same_dtype_inputs = {kGates, kGradW, kGradH0, kH, kShare, kDh};
-  grad.in_place = {{kGates, 0}};
+  grad.amp.same_dtype_inputs = {gru::kGates, gru::kGradW, gru::kGradH0,
+                                gru::kH,     gru::kShare, gru::kDh};
+  grad.in_place = {{gru::kGates, 0}};
   AddOp(registry, std::move(grad));
 }
 

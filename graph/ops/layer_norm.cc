@@ -94,7 +94,7 @@ std::vector<Expr> DecomposeLayerNormGrad(ir::Builder&, const std::vector<Expr>& 
 }
 
 // What arrives at the statistics is of second derivatives: layer_norm_grad reads them.
-Expr GradientOfStatistics(ir::GradContext& ctx) {
+Expr GradientOfRowMoments(ir::GradContext& ctx) {
   const Expr x = Widened(ctx.in(0));
   const int rank = ctx.in(0).shape().rank();
   const double n = static_cast<double>(ctx.in(1).shape().num_elements());
@@ -108,7 +108,7 @@ void LayerNormGradient(ir::GradContext& ctx) {
       ctx.b.Make("layer_norm_grad", {ctx.in(0), ctx.dy(0), ctx.in(1), ctx.out(1), ctx.out(2)},
                  {{"axes_count", ctx.attrs().GetInt("axes_count")}});
   if (ctx.need(0) && (ctx.has_dy(1) || ctx.has_dy(2))) {
-    d[0] = d[0] + CastTo(GradientOfStatistics(ctx), ctx.in(0).dtype());
+    d[0] = d[0] + CastTo(GradientOfRowMoments(ctx), ctx.in(0).dtype());
   }
   for (int i = 0; i < 3; ++i) {
     if (ctx.need(i)) ctx.set_dx(i, d[i]);

@@ -9,15 +9,17 @@ namespace {
 using ir::Expr;
 using ir::InferContext;
 
-enum LstmPort { kX, kW, kH0, kC0, kProjection };
-enum LstmGradPort { kGates, kGradW, kGradC0, kC, kDh, kDcn, kGradProjection };
+namespace lstm {
+enum Port { kX, kW, kH0, kC0, kProjection };
+enum GradPort { kGates, kGradW, kGradC0, kC, kDh, kDcn, kGradProjection };
+}  // namespace lstm
 
 // h has as many columns as w: as there are cells, or rows of the projection.
 absl::Status CheckProjection(const InferContext& ctx, int port, const RecurrenceSize& size) {
   if (static_cast<int>(ctx.inputs.size()) <= port) {
     if (size.features == size.hidden) return absl::OkStatus();
-    return OpError(ctx, "w is ", ctx.inputs[kW].ToString(), "; expected [", 4 * size.hidden, ",",
-                   size.hidden, "], or a projection w_hr");
+    return OpError(ctx, "w is ", ctx.inputs[lstm::kW].ToString(), "; expected [", 4 * size.hidden,
+                   ",", size.hidden, "], or a projection w_hr");
   }
   return CheckType(ctx, port, "w_hr", ctx.inputs[0].dtype, Shape{size.features, size.hidden},
                    "from the cells to the columns of w");
@@ -25,13 +27,13 @@ absl::Status CheckProjection(const InferContext& ctx, int port, const Recurrence
 
 Types InferLstm(const InferContext& ctx) {
   HT_ASSIGN_OR_RETURN(const RecurrenceSize s, CheckRecurrence(ctx, "x", 4));
-  HT_RETURN_IF_ERROR(CheckProjection(ctx, kProjection, s));
-  const ir::ValueType& x = ctx.inputs[kX];
+  HT_RETURN_IF_ERROR(CheckProjection(ctx, lstm::kProjection, s));
+  const ir::ValueType& x = ctx.inputs[lstm::kX];
   const DType wide = WideDType(x.dtype);
+  HT_RETURN_IF_ERROR(CheckType(ctx, lstm::kH0, "h0", x.dtype, Shape{s.batch, s.features},
+                               "batch of x, columns of w"));
   HT_RETURN_IF_ERROR(
-      CheckType(ctx, kH0, "h0", x.dtype, Shape{s.batch, s.features}, "batch of x, columns of w"));
-  HT_RETURN_IF_ERROR(
-      CheckType(ctx, kC0, "c0", wide, Shape{s.batch, s.hidden}, "a number for each cell"));
+      CheckType(ctx, lstm::kC0, "c0", wide, Shape{s.batch, s.hidden}, "a number for each cell"));
   return std::vector<ir::ValueType>{{x.dtype, Shape{s.steps, s.batch, s.features}},
                                     {wide, Shape{s.batch, s.hidden}},
                                     {wide, Shape{s.steps, s.batch, s.hidden}},
@@ -40,20 +42,21 @@ Types InferLstm(const InferContext& ctx) {
 
 Types InferLstmGrad(const InferContext& ctx) {
   HT_ASSIGN_OR_RETURN(const RecurrenceSize s, CheckRecurrence(ctx, "gates", 4));
-  HT_RETURN_IF_ERROR(CheckProjection(ctx, kGradProjection, s));
-  const ir::ValueType& gates = ctx.inputs[kGates];
+  HT_RETURN_IF_ERROR(CheckProjection(ctx, lstm::kGradProjection, s));
+  const ir::ValueType& gates = ctx.inputs[lstm::kGates];
   const DType wide = WideDType(gates.dtype);
   const Shape cells{s.batch, s.hidden};
-  HT_RETURN_IF_ERROR(CheckType(ctx, kGradC0, "c0", wide, cells, "a number for each cell"));
-  HT_RETURN_IF_ERROR(CheckType(ctx, kC, "c", wide, Shape{s.steps, s.batch, s.hidden},
+  HT_RETURN_IF_ERROR(CheckType(ctx, lstm::kGradC0, "c0", wide, cells, "a number for each cell"));
+  HT_RETURN_IF_ERROR(CheckType(ctx, lstm::kC, "c", wide, Shape{s.steps, s.batch, s.hidden},
                                "a number for each cell and step"));
-  HT_RETURN_IF_ERROR(CheckType(ctx, kDh, "dh", gates.dtype, Shape{s.steps, s.batch, s.features},
+  HT_RETURN_IF_ERROR(CheckType(ctx, lstm::kDh, "dh", gates.dtype,
+                               Shape{s.steps, s.batch, s.features},
                                "steps and batch of gates, columns of w"));
-  HT_RETURN_IF_ERROR(CheckType(ctx, kDcn, "dc_n", wide, cells, "a number for each cell"));
+  HT_RETURN_IF_ERROR(CheckType(ctx, lstm::kDcn, "dc_n", wide, cells, "a number for each cell"));
   return std::vector<ir::ValueType>{{gates.dtype, gates.shape},
                                     {gates.dtype, Shape{s.batch, s.features}},
                                     {wide, cells},
-                                    {gates.dtype, ctx.inputs[kDh].shape}};
+                                    {gates.dtype, ctx.inputs[lstm::kDh].shape}};
 }
 
 // What the projection multiplied: o tanh(c), as the op rounds it.
@@ -65,26 +68,26 @@ Expr Projected(Expr gates, Expr c) {
 }
 
 void LstmGradient(ir::GradContext& ctx) {
-  const bool projects = ctx.node.num_inputs() > kProjection;
+  const bool projects = ctx.node.num_inputs() > lstm::kProjection;
   const Expr h = ctx.out(0), c = ctx.out(2), gates = ctx.out(3);
-  std::vector<Expr> in = {gates, ctx.in(kW), ctx.in(kC0), c, ctx.dy(0), ctx.dy(1)};
-  if (projects) in.push_back(ctx.in(kProjection));
+  std::vector<Expr> in = {gates, ctx.in(lstm::kW), ctx.in(lstm::kC0), c, ctx.dy(0), ctx.dy(1)};
+  if (projects) in.push_back(ctx.in(lstm::kProjection));
   const std::vector<Expr> d = ctx.b.Make("lstm_grad", in, ctx.attrs());
-  if (ctx.need(kX)) ctx.set_dx(kX, d[0]);
-  if (ctx.need(kW)) {
-    const Expr previous = PreviousStates(ctx.in(kH0), h, ctx.attrs().GetBool("reverse"));
-    ctx.set_dx(kW, WeightGradient(d[0], previous));
+  if (ctx.need(lstm::kX)) ctx.set_dx(lstm::kX, d[0]);
+  if (ctx.need(lstm::kW)) {
+    const Expr previous = PreviousStates(ctx.in(lstm::kH0), h, ctx.attrs().GetBool("reverse"));
+    ctx.set_dx(lstm::kW, WeightGradient(d[0], previous));
   }
-  if (ctx.need(kH0)) ctx.set_dx(kH0, d[1]);
-  if (ctx.need(kC0)) ctx.set_dx(kC0, d[2]);
-  if (projects && ctx.need(kProjection)) {
-    ctx.set_dx(kProjection, WeightGradient(d[3], Projected(gates, c)));
+  if (ctx.need(lstm::kH0)) ctx.set_dx(lstm::kH0, d[1]);
+  if (ctx.need(lstm::kC0)) ctx.set_dx(lstm::kC0, d[2]);
+  if (projects && ctx.need(lstm::kProjection)) {
+    ctx.set_dx(lstm::kProjection, WeightGradient(d[3], Projected(gates, c)));
   }
 }
 
 // Each step multiplies w and the projection, if there is one.
 ir::Cost LstmCost(const ir::Node& node, int projection) {
-  int64_t weights = node.input_type(kW).num_elements();
+  int64_t weights = node.input_type(lstm::kW).num_elements();
   if (node.num_inputs() > projection) weights += node.input_type(projection).num_elements();
   return RecurrenceCost(node, weights);
 }
@@ -123,11 +126,11 @@ void Register_lstm(ir::OpRegistry& registry) {
   r.infer = InferLstm;
   r.amp.reason =
       "matrix units multiply 16-bit states and weights at each step; gates and cells are f32";
-  r.amp.same_dtype_inputs = {kX, kW, kH0, kProjection};
-  r.amp.keep_f32_inputs = {kC0};
+  r.amp.same_dtype_inputs = {lstm::kX, lstm::kW, lstm::kH0, lstm::kProjection};
+  r.amp.keep_f32_inputs = {lstm::kC0};
   r.amp.keep_f32_outputs = {1, 2};
-  r.in_place = {{kX, 3}};
-  r.cost = [](const ir::Node& node) { return LstmCost(node, kProjection); };
+  r.in_place = {{lstm::kX, 3}};
+  r.cost = [](const ir::Node& node) { return LstmCost(node, lstm::kProjection); };
   r.gradient = LstmGradient;
   r.gradient_ops = RecurrenceGradientOps({"lstm_grad", "tanh", "mul", "cast"});
   AddOp(registry, std::move(r));
@@ -151,11 +154,11 @@ void Register_lstm(ir::OpRegistry& registry) {
   grad.infer = InferLstmGrad;
   grad.amp.reason =
       "gradient of lstm: products of 16-bit gradients and weights; gates and cells are f32";
-  grad.amp.same_dtype_inputs = {kGates, kGradW, kDh, kGradProjection};
-  grad.amp.keep_f32_inputs = {kGradC0, kC, kDcn};
+  grad.amp.same_dtype_inputs = {lstm::kGates, lstm::kGradW, lstm::kDh, lstm::kGradProjection};
+  grad.amp.keep_f32_inputs = {lstm::kGradC0, lstm::kC, lstm::kDcn};
   grad.amp.keep_f32_outputs = {2};
-  grad.in_place = {{kGates, 0}, {kDcn, 2}, {kDh, 3}};
-  grad.cost = [](const ir::Node& node) { return LstmCost(node, kGradProjection); };
+  grad.in_place = {{lstm::kGates, 0}, {lstm::kDcn, 2}, {lstm::kDh, 3}};
+  grad.cost = [](const ir::Node& node) { return LstmCost(node, lstm::kGradProjection); };
   AddOp(registry, std::move(grad));
 }
 

@@ -25,7 +25,7 @@ ir::Attributes RowAttributes(const ir::Node& term) {
   return attrs;
 }
 
-bool AreAlike(const ir::Node& a, const ir::Node& b) {
+bool SameRows(const ir::Node& a, const ir::Node& b) {
   const ir::Attributes of_a = RowAttributes(a), of_b = RowAttributes(b);
   return a.op().rows_op == b.op().rows_op &&
          std::equal(of_a.entries().begin(), of_a.entries().end(), of_b.entries().begin(),
@@ -61,7 +61,7 @@ GradientTerms TermsOf(ir::Value gradient) {
       open.push_back(node.input(0));  // first
     } else if (IsSparse(node)) {
       terms.sparse.push_back(&node);
-      terms.has_others |= !AreAlike(*terms.sparse[0], node);
+      terms.has_others |= !SameRows(*terms.sparse[0], node);
     } else {
       terms.has_others = true;
       if (IsOp(node, "mul")) open.push_back(node.input(0));  // scaled, and so dense: worth a note

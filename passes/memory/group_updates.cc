@@ -30,7 +30,7 @@ std::vector<ir::Attributes::Entry> Hypers(const ir::Node& update) {
 }
 
 // Whether one launch can do both: it reads attributes and scalar operands once.
-bool AreAlike(const ir::Node& a, const ir::Node& b) {
+bool CanJoin(const ir::Node& a, const ir::Node& b) {
   if (&a.op() != &b.op() || a.num_inputs() != b.num_inputs() ||
       a.output_type().dtype != b.output_type().dtype) {
     return false;
@@ -63,7 +63,7 @@ std::vector<int> FindLaunches(const ir::Graph& graph, const MayJoin& may_join) {
     firsts.push_back(position);
     if (!Runs(*node)) continue;
     const bool joins =
-        first != nullptr && IsUpdate(*node) && IsUpdate(*first) && AreAlike(*first, *node) &&
+        first != nullptr && IsUpdate(*node) && IsUpdate(*first) && CanJoin(*first, *node) &&
         may_join(*first, *node) &&
         std::none_of(node->inputs().begin(), node->inputs().end(),
                      [&members](ir::Value v) { return members.contains(Origin(v)); });

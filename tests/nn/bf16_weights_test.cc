@@ -101,8 +101,8 @@ TEST(BF16Weights, KahanFollowsF32) {
 }
 
 // Layers of every kind of state: moments, a scale, clipping.
-struct Net {
-  explicit Net(Weights weights, uint64_t seed = 5) : fc1(8, 32), norm({32}), fc2(32, 3) {
+struct Bf16Net {
+  explicit Bf16Net(Weights weights, uint64_t seed = 5) : fc1(8, 32), norm({32}), fc2(32, 3) {
     graph.fn = [this](const Values& in) -> Values {
       const Value loss = cross_entropy(fc2(norm(relu(fc1(in[0])))), in[1]);
       loss.backward();
@@ -139,8 +139,8 @@ struct Net {
 };
 
 TEST(BF16Weights, ParametersAndMomentsTakeHalfTheMemory) {
-  Net f32(Weights::kDeclared), stochastic(Weights::kBF16Stochastic), kahan(Weights::kBF16Kahan);
-  for (Net* net : {&f32, &stochastic, &kahan}) net->Step(0);
+  Bf16Net f32(Weights::kDeclared), stochastic(Weights::kBF16Stochastic), kahan(Weights::kBF16Kahan);
+  for (Bf16Net* net : {&f32, &stochastic, &kahan}) net->Step(0);
   const size_t parameters = 8 * 32 + 32 + 32 + 32 + 32 * 3 + 3;
   EXPECT_EQ(f32.Bytes(), parameters * 12);
   EXPECT_EQ(stochastic.Bytes(), parameters * 6);
@@ -153,7 +153,7 @@ TEST(BF16Weights, LearnAsF32Does) {
   int i = 0;
   for (const Weights weights :
        {Weights::kDeclared, Weights::kBF16Stochastic, Weights::kBF16Kahan}) {
-    Net net(weights);
+    Bf16Net net(weights);
     const double first = net.Step(0);
     for (int step = 0; step < 150; ++step) last[i] = net.Step(step % 3);
     EXPECT_LT(last[i], first / 4);
@@ -164,7 +164,7 @@ TEST(BF16Weights, LearnAsF32Does) {
 }
 
 TEST(BF16Weights, MixedPrecisionReadsThemAsTheyAre) {
-  Net net(Weights::kBF16Stochastic);
+  Bf16Net net(Weights::kBF16Stochastic);
   net.Step(0);
   const std::string text = net.graph.compiled_text();
   EXPECT_THAT(text, HasSubstr("= linear(%in0_bf16, %fc1.weight, "));
@@ -194,10 +194,10 @@ TEST(BF16Weights, TheBitsDependOnSeedAndNameNotOnThreads) {
     ExpectSameBits(states[1], states[0]);
     ExpectSameBits(states[2], states[0]);
   }
-  Net one(Weights::kBF16Stochastic, 1), same(Weights::kBF16Stochastic, 1);
-  Net other(Weights::kBF16Stochastic, 2);
+  Bf16Net one(Weights::kBF16Stochastic, 1), same(Weights::kBF16Stochastic, 1);
+  Bf16Net other(Weights::kBF16Stochastic, 2);
   ASSERT_TRUE(other.graph.load_state_dict(one.State()).ok());
-  for (Net* net : {&one, &same, &other}) net->Step(0);
+  for (Bf16Net* net : {&one, &same, &other}) net->Step(0);
   ExpectSameBits(one.State(), same.State());
   EXPECT_FALSE(BitEqual(one.State().at("fc1.weight"), other.State().at("fc1.weight")));
 }
@@ -214,7 +214,7 @@ TEST(BF16Weights, ElementsAndStatesAreRoundedEachByItself) {
 
 TEST(BF16Weights, ARunResumesBitForBit) {
   for (const Weights weights : kLow) {
-    Net whole(weights), begun(weights), resumed(weights);
+    Bf16Net whole(weights), begun(weights), resumed(weights);
     for (int step = 0; step < 6; ++step) whole.Step(step);
     for (int step = 0; step < 3; ++step) begun.Step(step);
     ASSERT_TRUE(resumed.graph.load_state_dict(begun.State()).ok());
@@ -243,11 +243,11 @@ TEST(BF16Weights, ASkippedStepChangesNothingAndUsesNoRandomBits) {
 }
 
 TEST(BF16Weights, LoadWhatF32HasSavedAndGiveItBack) {
-  Net f32(Weights::kDeclared);
+  Bf16Net f32(Weights::kDeclared);
   for (int step = 0; step < 4; ++step) f32.Step(step);
   const StateDict wide = f32.State();
   for (const Weights weights : kLow) {
-    Net low(weights);
+    Bf16Net low(weights);
     low.Step(0);
     const auto refused = low.graph.load_state_dict(wide);
     EXPECT_THAT(Message(refused.status()), HasSubstr("f32[32,8], expected bf16[32,8]"));
@@ -261,7 +261,7 @@ TEST(BF16Weights, LoadWhatF32HasSavedAndGiveItBack) {
       }
     }
     low.Step(5);
-    Net back(Weights::kDeclared);
+    Bf16Net back(Weights::kDeclared);
     ASSERT_TRUE(back.graph.load_state_dict(low.State(), {.strict = false, .convert = true}).ok());
     EXPECT_TRUE(
         BitEqual(back.State().at("fc1.weight"), low.State().at("fc1.weight").To(DType::kF32)));

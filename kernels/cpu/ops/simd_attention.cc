@@ -5,12 +5,6 @@
 // A thread takes a tile of queries through all keys, a query a lane: scores are keys times queries,
 // so that maxima and sums over keys need no sums of lanes, and the result is made of values as they
 // lie, times the weights. Only queries are packed, once a tile.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_attention.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 #include <cmath>
 

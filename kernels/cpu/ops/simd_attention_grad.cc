@@ -5,12 +5,6 @@
 // meet them, a tile of queries after the other: the gradients of its keys and values stay with it,
 // and that of a tile of queries is ready at the end of the keys. Chunks leave shares of the latter,
 // which are added in order; how many there are depends on the shape alone.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_attention_grad.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 #include <limits>
 

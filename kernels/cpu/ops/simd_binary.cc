@@ -1,11 +1,5 @@
 // Binary elementwise ops with broadcasting: rows of a StridedLoop, each operand a vector or one
 // repeated value.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_binary.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <cstring>
 
 #include "halftone/kernels/cpu/simd/math-inl.h"

@@ -2,14 +2,7 @@
 // exponentials; the losses are added in f64 in the order of lines, so a mean over many lines of
 // 16-bit logits neither overflows nor depends on the threads. Lanes are classes where those are
 // contiguous, otherwise lines, in tiles (lines.h).
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_cross_entropy.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <cmath>
-#include <limits>
 
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/ops/cross_entropy_rows.h"
@@ -22,8 +15,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
-
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 template <typename T>
 LineSums RowSums(const void* row, int64_t classes) {
@@ -127,13 +118,13 @@ void TileGrad(const void* logits, void* grad_data, const LineShape& shape, int64
 }
 
 template <typename T>
-CrossEntropyFns FnsOf() {
+CrossEntropyFns CrossEntropyFnsOf() {
   return {RowSums<T>, RowGrad<T>, TileSums<T>, TileGrad<T>};
 }
 CrossEntropyFns FindCrossEntropyFns(DType dtype) {
-  return dtype == DType::kF32   ? FnsOf<float>()
-         : dtype == DType::kF16 ? FnsOf<F16>()
-                                : FnsOf<BF16>();
+  return dtype == DType::kF32   ? CrossEntropyFnsOf<float>()
+         : dtype == DType::kF16 ? CrossEntropyFnsOf<F16>()
+                                : CrossEntropyFnsOf<BF16>();
 }
 
 }  // namespace HWY_NAMESPACE

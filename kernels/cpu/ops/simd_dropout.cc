@@ -1,11 +1,5 @@
 // dropout: Philox words in vectors, one lane a group of four elements. The mask belongs to the
 // row-major index; another layout takes the words one by one.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_dropout.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 #include <cmath>
 

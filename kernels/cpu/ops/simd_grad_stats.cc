@@ -1,10 +1,4 @@
 // grad_stats: whether gradients are finite, and their norm.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_grad_stats.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 #include <cmath>
 

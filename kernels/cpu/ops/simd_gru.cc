@@ -1,11 +1,5 @@
 // gru and gru_grad: for each step a product with weights packed once a run, and behind each tile of
 // it the units of that tile, while it is in the first cache.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_gru.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 
 #include "halftone/kernels/cpu/ops/gru_fns.h"

@@ -1,12 +1,6 @@
 // layer_norm and its gradient, row by row; the sums over rows for gamma and beta are those of fixed
 // blocks of rows, in f32 over a few rows and in f64 over those, added in order. oneDNN's layer
 // normalisation is not used: it keeps the variance where we keep 1 / sqrt(var + eps).
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_layer_norm.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 #include <cmath>
 
@@ -93,14 +87,14 @@ void NormalizeGrad(const void* x_data, const void* dy_data, float mean, float rs
 }
 
 template <typename T>
-LayerNormFns FnsOf() {
+LayerNormFns LayerNormFnsOf() {
   return {MomentsOf<T>, Normalize<T>, NormalizeGrad<T>};
 }
 
 LayerNormFns FindLayerNormFns(DType dtype) {
-  return dtype == DType::kF32   ? FnsOf<float>()
-         : dtype == DType::kF16 ? FnsOf<F16>()
-                                : FnsOf<BF16>();
+  return dtype == DType::kF32   ? LayerNormFnsOf<float>()
+         : dtype == DType::kF16 ? LayerNormFnsOf<F16>()
+                                : LayerNormFnsOf<BF16>();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,12 +1,6 @@
 // matmul over very many rows (long_product.h): f32 over kLaneTerms of them and f64 over those, in
 // an order that the shape alone decides. A tile of y stays in registers for a slice of rows and in
 // the first-level cache for many.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_long_product.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 
 #include "halftone/core/threads.h"

@@ -1,10 +1,4 @@
 // max over any axes and argmax over one. NaN wins.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_max.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <cmath>
 #include <limits>
 

@@ -2,12 +2,6 @@
 //
 // The gradient gathers: each position of dx sums, in f32, the windows that picked it, and is
 // written once, rounded once. No clearing pass, no order that threads could change.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_max_pool.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <cmath>
 #include <limits>
 
@@ -126,15 +120,15 @@ void PoolPosition(const void* data, const void* offsets, const WindowPoint* wind
 }
 
 template <typename T>
-MaxPoolFns FnsOf(bool bytes) {
+MaxPoolFns MaxPoolFnsOf(bool bytes) {
   return bytes ? MaxPoolFns{PoolWindow<T, uint8_t>, PoolPosition<T, uint8_t>}
                : MaxPoolFns{PoolWindow<T, int32_t>, PoolPosition<T, int32_t>};
 }
 
 MaxPoolFns FindMaxPoolFns(DType dtype, bool bytes) {
-  return dtype == DType::kF16    ? FnsOf<F16>(bytes)
-         : dtype == DType::kBF16 ? FnsOf<BF16>(bytes)
-                                 : FnsOf<float>(bytes);
+  return dtype == DType::kF16    ? MaxPoolFnsOf<F16>(bytes)
+         : dtype == DType::kBF16 ? MaxPoolFnsOf<BF16>(bytes)
+                                 : MaxPoolFnsOf<float>(bytes);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,12 +1,6 @@
 // Optimizer updates: one pass over each tensor, of f32, or of bf16 in blocks (low_update.h). A cleared
 // `apply` flag copies every input to its output bit for bit. A 16-bit copy of the parameter is made
 // piece by piece, from what the cache still has.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_optimizer.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 #include <array>
 #include <cmath>

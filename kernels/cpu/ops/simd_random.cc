@@ -1,10 +1,4 @@
 // random_uniform random_normal bernoulli: words in vectors, numbers of them a block at a time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_random.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 
 #include "halftone/core/threads.h"

@@ -1,10 +1,4 @@
 // mse_loss and l1_loss: one pass over both operands.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_regression_loss.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/ops/regression_fns.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"

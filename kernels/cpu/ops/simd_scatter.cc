@@ -3,12 +3,6 @@
 // rounded once. The picks are first sorted by row (stable, in the workspace), so that rows are
 // independent and the result does not depend on the threads: by counting where there is a result
 // for every row, by their digits where there is not.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_scatter.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -1,13 +1,6 @@
 // softmax, log_softmax and their gradients. Along contiguous classes lanes are classes; otherwise
 // lanes are lines (lines.h).
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_softmax.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "halftone/core/threads.h"
@@ -20,8 +13,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
-
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 // Lanes from `count` on become `fill`.
 HWY_INLINE V Filled(V v, size_t count, float fill) {
@@ -208,18 +199,18 @@ void SoftmaxGradTile(const void* y_data, const void* dy_data, void* dx_data, con
 }
 
 template <bool kLog, typename T>
-SoftmaxFns FnsOf() {
+SoftmaxFns SoftmaxFnsOf() {
   return {SoftmaxRow<kLog, T>, SoftmaxTile<kLog, T>, SoftmaxGradRow<kLog, T>,
           SoftmaxGradTile<kLog, T>};
 }
 template <bool kLog>
-SoftmaxFns FnsOf(DType dtype) {
-  return dtype == DType::kF32   ? FnsOf<kLog, float>()
-         : dtype == DType::kF16 ? FnsOf<kLog, F16>()
-                                : FnsOf<kLog, BF16>();
+SoftmaxFns SoftmaxFnsOf(DType dtype) {
+  return dtype == DType::kF32   ? SoftmaxFnsOf<kLog, float>()
+         : dtype == DType::kF16 ? SoftmaxFnsOf<kLog, F16>()
+                                : SoftmaxFnsOf<kLog, BF16>();
 }
 SoftmaxFns FindSoftmaxFns(bool log, DType dtype) {
-  return log ? FnsOf<true>(dtype) : FnsOf<false>(dtype);
+  return log ? SoftmaxFnsOf<true>(dtype) : SoftmaxFnsOf<false>(dtype);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,11 +1,5 @@
 // sum mean sum_to_shape conv2d_grad_bias conv3d_grad_bias: f32 lanes over short blocks, added in f64 in an order
 // that the shape alone decides.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_sum.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include "halftone/kernels/cpu/ops/reduce_kernel.h"
 #include "halftone/kernels/cpu/simd/reduce-inl.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"

@@ -1,11 +1,5 @@
 // Unary elementwise ops and activation gradients: one pass over flat arrays, f32 arithmetic, one
 // rounding.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/ops/simd_unary.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include <cstring>
 
 #include "halftone/core/threads.h"
@@ -26,17 +20,17 @@ namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
 template <typename F>
-F Formula(const FormulaNumbers& numbers) {
+F FormulaOfNumbers(const FormulaNumbers& numbers) {
   return With<F>(Splat(numbers[0]), Splat(numbers[1]));
 }
 template <typename F, typename T>
 void Unary(const void* x, void* y, int64_t n, const FormulaNumbers& numbers) {
-  MapVec(static_cast<const T*>(x), static_cast<T*>(y), n, Formula<F>(numbers));
+  MapVec(static_cast<const T*>(x), static_cast<T*>(y), n, FormulaOfNumbers<F>(numbers));
 }
 template <typename F, typename T>
 void Grad(const void* at, const void* dy, void* dx, int64_t n, const FormulaNumbers& numbers) {
   MapVec2(static_cast<const T*>(at), static_cast<const T*>(dy), static_cast<T*>(dx), n,
-          Formula<F>(numbers));
+          FormulaOfNumbers<F>(numbers));
 }
 
 template <typename F>

@@ -1,10 +1,4 @@
 // The SIMD half of ops/batch_norm.cc.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/simd/batch_norm.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-// Highway reads the macro that the line above defines.
-#include <hwy/foreach_target.h>
-// The rest is included once per target.
 #include "halftone/core/dtype.h"
 #include "halftone/kernels/cpu/simd/batch_norm_fns.h"
 #include "halftone/kernels/cpu/simd/norm-inl.h"

@@ -1,12 +1,7 @@
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/simd/convert.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-//
-#include <hwy/foreach_target.h>
-//
+#include "halftone/kernels/cpu/simd/convert.h"
+
 #include "halftone/core/check.h"
 #include "halftone/core/threads.h"
-#include "halftone/kernels/cpu/simd/convert.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();

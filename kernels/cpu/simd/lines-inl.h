@@ -92,10 +92,12 @@ HWY_INLINE void ForStrip(const Strip& s, const Step& step) {
   ForStrip(s, step, [] {});
 }
 
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
 // max[i] = the largest element of line i.
 template <typename T>
 HWY_INLINE void MaxOfLines(const T* x, const Strip& s, float* max) {
-  std::fill_n(max, s.count, -std::numeric_limits<float>::infinity());
+  std::fill_n(max, s.count, kLowest);
   ForStrip(
       s, [&](int64_t at, auto load, auto store) { store(hn::Max(load(max), load(x + at)), max); });
 }

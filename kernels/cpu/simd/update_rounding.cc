@@ -1,13 +1,8 @@
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halftone/kernels/cpu/simd/update_rounding.cc"
-#include "halftone/kernels/cpu/simd/targets.h"
-//
-#include <hwy/foreach_target.h>
-//
+#include "halftone/kernels/cpu/simd/update_rounding.h"
+
 #include <algorithm>
 
 #include "halftone/kernels/cpu/simd/philox-inl.h"
-#include "halftone/kernels/cpu/simd/update_rounding.h"
 #include "halftone/kernels/cpu/simd/vectors-inl.h"
 #include "halftone/kernels/update_rounding.h"
 
