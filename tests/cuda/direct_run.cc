@@ -12,11 +12,6 @@
 namespace halftone::testing {
 namespace {
 
-ir::ValueType Plain(ir::ValueType type) {
-  type.layout = ir::Layout::kPlain;
-  return type;
-}
-
 std::unique_ptr<kernels::Kernel> NativeKernel(const ir::Node& node) {
   CudaCandidates(node.op().name);  // registers
   auto kernel =

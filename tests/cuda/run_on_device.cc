@@ -11,14 +11,15 @@
 #include "halftone/tests/support/run_kernel.h"
 
 namespace halftone::testing {
-namespace {
-
-constexpr size_t kGuardBytes = 256;  // cudaMalloc's alignment
 
 ir::ValueType Plain(ir::ValueType type) {
   type.layout = ir::Layout::kPlain;
   return type;
 }
+
+namespace {
+
+constexpr size_t kGuardBytes = 256;  // cudaMalloc's alignment
 
 // An output between guards, filled with one byte throughout.
 class GuardedOutput {

@@ -8,6 +8,9 @@
 
 namespace halftone::testing {
 
+// The type in the plain layout, in which host tensors lie.
+ir::ValueType Plain(ir::ValueType type);
+
 // The CUDA candidates of an op; registers the backend's kernels at the first call.
 std::vector<const kernels::KernelCandidate*> CudaCandidates(const std::string& op);
 

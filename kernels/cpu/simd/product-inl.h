@@ -28,7 +28,7 @@ struct TileProduct {
 };
 
 // Of c in registers: 24 vectors of AVX-512's 32, 12 of AVX2's 16.
-constexpr int64_t kProductRows = 6, kProductVecs = kLanes == 8 ? 2 : 4;
+constexpr int64_t kRegisterRows = 6, kRegisterVecs = kLanes == 8 ? 2 : 4;
 
 // Loops are unrolled by hand: -O2 would keep them, and the sums in memory.
 template <int64_t kRows, int64_t kVecs, bool kAdd>
@@ -61,7 +61,7 @@ HWY_INLINE void ProductBlock(const TileProduct& p, const float* a, const float* 
   }
 }
 
-// The last `rows` < kProductRows rows.
+// The last `rows` < kRegisterRows rows.
 template <int64_t kRows, int64_t kVecs, bool kAdd>
 HWY_INLINE void ProductRest(const TileProduct& p, int64_t rows, const float* a, const float* b,
                             float* c) {
@@ -75,12 +75,12 @@ template <int64_t kVecs, bool kAdd>
 void ProductStrip(const TileProduct& p, const float* b, float* c) {
   const float* a = p.a;
   int64_t r = 0;
-  for (; r + kProductRows <= p.rows; r += kProductRows) {
-    ProductBlock<kProductRows, kVecs, kAdd>(p, a, b, c);
-    a += kProductRows * p.a_row;
-    c += kProductRows * p.c_stride;
+  for (; r + kRegisterRows <= p.rows; r += kRegisterRows) {
+    ProductBlock<kRegisterRows, kVecs, kAdd>(p, a, b, c);
+    a += kRegisterRows * p.a_row;
+    c += kRegisterRows * p.c_stride;
   }
-  ProductRest<kProductRows - 1, kVecs, kAdd>(p, p.rows - r, a, b, c);
+  ProductRest<kRegisterRows - 1, kVecs, kAdd>(p, p.rows - r, a, b, c);
 }
 
 template <int64_t kVecs, bool kAdd>
@@ -93,8 +93,8 @@ HWY_INLINE void ProductStrips(const TileProduct& p, int64_t column) {
 }
 
 // c = a b, or c += a b.
-HWY_INLINE void Multiply(const TileProduct& p) { ProductStrips<kProductVecs, false>(p, 0); }
-HWY_INLINE void AddProduct(const TileProduct& p) { ProductStrips<kProductVecs, true>(p, 0); }
+HWY_INLINE void Multiply(const TileProduct& p) { ProductStrips<kRegisterVecs, false>(p, 0); }
+HWY_INLINE void AddProduct(const TileProduct& p) { ProductStrips<kRegisterVecs, true>(p, 0); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace halftone::kernels

@@ -19,7 +19,7 @@ namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
 // Columns of a strip of one group: all that the product holds in registers.
-constexpr int64_t kWideStrip = kProductVecs * kLanes;
+constexpr int64_t kWideStrip = kRegisterVecs * kLanes;
 // Of depth that a product takes at once: of a strip, what stays in the first cache for all rows.
 constexpr int64_t kDepthBlock = 96;
 
