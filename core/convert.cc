@@ -20,7 +20,8 @@ struct BoolByte {
 static_assert(sizeof(BoolByte) == sizeof(bool));
 
 template <typename T>
-constexpr bool kIsLow = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
+constexpr bool kIsLow = std::is_same_v<T, F16> || std::is_same_v<T, BF16> ||
+                        std::is_same_v<T, F8E4M3> || std::is_same_v<T, F8E5M2>;
 template <typename T>
 constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsLow<T>;
 
@@ -35,7 +36,7 @@ T SaturateDouble(double x) {
   return static_cast<T>(x);
 }
 
-// A double that rounds to any 16-bit float as `x` itself does: bits below the 53 leading ones are
+// A double that rounds to any float of 16 or 8 bits as `x` itself does: bits below the 53 leading ones are
 // gathered in a sticky bit (rounding to odd), which no 16-bit format reaches.
 double StickyDouble(int64_t x) {
   const uint64_t magnitude = x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
@@ -127,6 +128,10 @@ auto Visit(DType dtype, const Fn& fn) {
       return fn(static_cast<uint8_t*>(nullptr));
     case DType::kBool:
       return fn(static_cast<BoolByte*>(nullptr));
+    case DType::kF8E4M3:
+      return fn(static_cast<F8E4M3*>(nullptr));
+    case DType::kF8E5M2:
+      return fn(static_cast<F8E5M2*>(nullptr));
   }
   internal::CheckFailed(__FILE__, __LINE__, "dtype", "not a DType");
 }

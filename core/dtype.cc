@@ -23,6 +23,8 @@ constexpr std::array<DTypeInfo, kNumDTypes> kInfo = {{
     {"i32", 4},
     {"u8", 1},
     {"bool", 1},
+    {"f8e4m3", 1},
+    {"f8e5m2", 1},
 }};
 
 const DTypeInfo& Info(DType dtype) {
@@ -32,7 +34,7 @@ const DTypeInfo& Info(DType dtype) {
 }
 
 // Position in the order of promotion within floats and integers; f16 and bf16 are equal, neither
-// holds the other.
+// holds the other, and so are the two of 8 bits.
 int Width(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -42,6 +44,9 @@ int Width(DType dtype) {
     case DType::kF16:
     case DType::kBF16:
       return 5;
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return 4;
     case DType::kI64:
       return 3;
     case DType::kI32:
@@ -69,10 +74,12 @@ std::optional<DType> ParseDType(std::string_view name) {
 
 bool IsFloat(DType dtype) {
   return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
+         dtype == DType::kBF16 || IsF8(dtype);
 }
 
 bool IsLow(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
+bool IsF8(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2; }
 
 bool IsInteger(DType dtype) {
   return dtype == DType::kI64 || dtype == DType::kI32 || dtype == DType::kU8;
@@ -95,6 +102,10 @@ double MaxFinite(DType dtype) {
       return std::numeric_limits<float>::max();
     case DType::kF16:
       return 65504.0;
+    case DType::kF8E4M3:
+      return 448.0;
+    case DType::kF8E5M2:
+      return 57344.0;
     default:
       return 0x1.FEp127;
   }
@@ -106,7 +117,10 @@ double MinNormal(DType dtype) {
     case DType::kF64:
       return std::numeric_limits<double>::min();
     case DType::kF16:
+    case DType::kF8E5M2:
       return 0x1p-14;
+    case DType::kF8E4M3:
+      return 0x1p-6;
     default:
       return 0x1p-126;
   }
@@ -121,6 +135,10 @@ double MinSubnormal(DType dtype) {
       return 0x1p-149;
     case DType::kF16:
       return 0x1p-24;
+    case DType::kF8E4M3:
+      return 0x1p-9;
+    case DType::kF8E5M2:
+      return 0x1p-16;
     default:
       return 0x1p-133;
   }

@@ -40,6 +40,8 @@ const char* NumPyName(DType dtype) {
       return "float64";
     case DType::kF32:
     case DType::kBF16:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       return "float32";
     case DType::kF16:
       return "float16";
@@ -115,8 +117,9 @@ Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse) 
 }
 
 py::array ToArray(const Tensor& tensor) {
-  const Tensor shown =
-      tensor.dtype() == DType::kBF16 ? Unwrap(tensor.Convert(DType::kF32)) : tensor;
+  const Tensor shown = tensor.dtype() == DType::kBF16 || IsF8(tensor.dtype())
+                           ? Unwrap(tensor.Convert(DType::kF32))
+                           : tensor;
   const std::vector<py::ssize_t> dims(shown.shape().dims().begin(), shown.shape().dims().end());
   // Given, so that pybind11 does not ask the dtype for its size, see FromNumPy.
   const std::vector<py::ssize_t> strides =
@@ -130,6 +133,8 @@ DType ToDType(py::handle dtype) {
   if (py::isinstance<py::str>(dtype)) {
     const auto name = py::cast<std::string>(dtype);
     if (name == "bfloat16") return DType::kBF16;
+    if (name == "f8" || name == "float8_e4m3fn") return DType::kF8E4M3;
+    if (name == "float8_e5m2") return DType::kF8E5M2;
     if (const std::optional<DType> parsed = ParseDType(name)) return *parsed;
   }
   py::object found;
@@ -142,7 +147,7 @@ DType ToDType(py::handle dtype) {
     if (const std::optional<DType> known = FromNumPy(py::cast<py::dtype>(found))) return *known;
   }
   RaiseTypeError(Concat("dtype is ", py::cast<std::string>(py::repr(dtype)), "; ", kDTypes,
-                        ", or the string bfloat16"));
+                        ", or a string: bfloat16, float8_e4m3fn or float8_e5m2"));
 }
 
 std::map<std::string, Tensor> ToStateDict(const py::dict& state) {

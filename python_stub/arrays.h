@@ -18,7 +18,7 @@ namespace halftone::python {
 // uint8 bool in the machine's byte order; ValueError for more than 8 axes; MemoryError.
 Tensor ToTensor(py::handle array, const std::string& what, const Tensor& reuse = {});
 
-// An array over the tensor's own memory, which it keeps alive. bf16, which NumPy lacks, becomes a
+// An array over the tensor's own memory, which it keeps alive. bf16 and 8 bits, which NumPy lacks, become a
 // float32 copy.
 py::array ToArray(const Tensor& tensor);
 

@@ -4,7 +4,8 @@
 // Element types: <f8 <f4 <f2 <i8 <i4 |u1 |b1, and <V2 for bf16, which NumPy lacks: two raw bytes an
 // element, as the bfloat16 of the Python package ml_dtypes is saved. In Python such a file reads
 // back with `numpy.load(file).view(ml_dtypes.bfloat16)`, or without the package with
-// `(numpy.load(file).view('<u2').astype('<u4') << 16).view('<f4')`.
+// `(numpy.load(file).view('<u2').astype('<u4') << 16).view('<f4')`. Likewise <V1 for f8e4m3 and <f1
+// for f8e5m2, as that package's float8_e4m3fn and float8_e5m2 are saved.
 #pragma once
 
 #include <cstdint>

@@ -14,9 +14,10 @@ struct TypeCode {
 };
 // The first code of a dtype is the one written.
 constexpr TypeCode kTypeCodes[] = {
-    {"<f8", DType::kF64},  {"<f4", DType::kF32},  {"<f2", DType::kF16},
-    {"<V2", DType::kBF16}, {"|V2", DType::kBF16}, {"<i8", DType::kI64},
-    {"<i4", DType::kI32},  {"|u1", DType::kU8},   {"|b1", DType::kBool},
+    {"<f8", DType::kF64},    {"<f4", DType::kF32},    {"<f2", DType::kF16},
+    {"<V2", DType::kBF16},   {"|V2", DType::kBF16},   {"<V1", DType::kF8E4M3},
+    {"|V1", DType::kF8E4M3}, {"<f1", DType::kF8E5M2}, {"<i8", DType::kI64},
+    {"<i4", DType::kI32},    {"|u1", DType::kU8},     {"|b1", DType::kBool},
 };
 
 // A cursor over the dictionary. Whatever is not the expected piece is an error that says where.

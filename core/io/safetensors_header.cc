@@ -26,9 +26,11 @@ struct TypeName {
   const char* name;
 };
 // In the order in which the library of the format writes tensors.
-constexpr TypeName kTypeNames[] = {
-    {DType::kI64, "I64"},   {DType::kF64, "F64"}, {DType::kF32, "F32"}, {DType::kI32, "I32"},
-    {DType::kBF16, "BF16"}, {DType::kF16, "F16"}, {DType::kU8, "U8"},   {DType::kBool, "BOOL"}};
+constexpr TypeName kTypeNames[] = {{DType::kI64, "I64"},        {DType::kF64, "F64"},
+                                   {DType::kF32, "F32"},        {DType::kI32, "I32"},
+                                   {DType::kBF16, "BF16"},      {DType::kF16, "F16"},
+                                   {DType::kF8E4M3, "F8_E4M3"}, {DType::kF8E5M2, "F8_E5M2"},
+                                   {DType::kU8, "U8"},          {DType::kBool, "BOOL"}};
 static_assert(std::size(kTypeNames) == kNumDTypes);
 
 const TypeName* Find(DType dtype) {
@@ -57,7 +59,7 @@ absl::StatusOr<DType> ParseTypeName(const Json& name) {
     if (name == t.name) return t.dtype;
   }
   return InvalidArgument("dtype ", Shown(name),
-                         "; expected F64, F32, F16, BF16, I64, I32, U8 or BOOL");
+                         "; expected F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, U8 or BOOL");
 }
 
 absl::StatusOr<Shape> ShapeOf(const Json& extents) {

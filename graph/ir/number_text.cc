@@ -31,7 +31,7 @@ std::string Shortest(T x) {
   return std::string(buffer, end);
 }
 
-// The fewest digits that round to the same 16-bit pattern: 0.1, not 0.10009766. Where that is no
+// The fewest digits that round to the same pattern of 16 or 8 bits: 0.1, not 0.10009766. Where that is no
 // shorter to write, the exact value: 65504, not 6.55e+04.
 std::string ShortestLow(const void* data, DType dtype, int64_t i) {
   const double x = LoadDouble(data, dtype, i);
@@ -102,6 +102,7 @@ absl::Status ParseFloatElement(const std::string& text, DType dtype, void* data,
   }
   HT_ASSIGN_OR_RETURN(const double x, FromChars<double>(text, dtype));
   if (!std::isfinite(x)) return NotANumber(text);
+  if (IsF8(dtype) && std::abs(x) > MaxFinite(dtype)) return DoesNotFit(text, dtype);
   StoreDouble(data, dtype, i, x);
   if (!std::isfinite(LoadDouble(data, dtype, i))) return DoesNotFit(text, dtype);
   return absl::OkStatus();

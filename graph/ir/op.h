@@ -44,6 +44,10 @@ inline constexpr DTypeSet kNumeric{DType::kF64, DType::kF32, DType::kF16, DType:
 inline constexpr DTypeSet kIndices{DType::kI64, DType::kI32};
 inline constexpr DTypeSet kAnyDType{DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
                                     DType::kI64, DType::kI32, DType::kU8,  DType::kBool};
+// Also the types that only casts, state and scaled matrix products know.
+inline constexpr DTypeSet kStorable{DType::kF64,    DType::kF32,   DType::kF16, DType::kBF16,
+                                    DType::kI64,    DType::kI32,   DType::kU8,  DType::kBool,
+                                    DType::kF8E4M3, DType::kF8E5M2};
 
 struct InputSpec {
   std::string name;
@@ -115,6 +119,9 @@ struct AmpTrait {
   std::function<std::optional<AmpMagnified>(const Node&, DType low,
                                             const std::vector<ValueRange>& inputs)>
       magnifies = {};
+  // Of a product of matrices: the attributes of the f8_matmul that computes it from its operands in
+  // 8 bits. Empty: it is never computed in 8 bits.
+  std::function<Attributes(const Node&)> in_f8 = {};
 };
 
 // What a fuse pass may do with the op.

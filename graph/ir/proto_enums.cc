@@ -14,10 +14,11 @@ struct Pair {
   int number;
 };
 
-constexpr Pair<DType> kDTypes[] = {{DType::kF64, DTYPE_F64}, {DType::kF32, DTYPE_F32},
-                                   {DType::kF16, DTYPE_F16}, {DType::kBF16, DTYPE_BF16},
-                                   {DType::kI64, DTYPE_I64}, {DType::kI32, DTYPE_I32},
-                                   {DType::kU8, DTYPE_U8},   {DType::kBool, DTYPE_BOOL}};
+constexpr Pair<DType> kDTypes[] = {{DType::kF64, DTYPE_F64},       {DType::kF32, DTYPE_F32},
+                                   {DType::kF16, DTYPE_F16},       {DType::kBF16, DTYPE_BF16},
+                                   {DType::kI64, DTYPE_I64},       {DType::kI32, DTYPE_I32},
+                                   {DType::kU8, DTYPE_U8},         {DType::kBool, DTYPE_BOOL},
+                                   {DType::kF8E4M3, DTYPE_F8E4M3}, {DType::kF8E5M2, DTYPE_F8E5M2}};
 static_assert(std::size(kDTypes) == kNumDTypes);
 constexpr Pair<Layout> kLayouts[] = {{Layout::kPlain, LAYOUT_PLAIN},
                                      {Layout::kChannelsLast, LAYOUT_CHANNELS_LAST}};

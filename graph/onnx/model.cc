@@ -18,7 +18,9 @@ constexpr std::array<TypeNumber, kNumDTypes> kTypeNumbers = {{{DType::kF32, 1},
                                                               {DType::kBool, 9},
                                                               {DType::kF16, 10},
                                                               {DType::kF64, 11},
-                                                              {DType::kBF16, 16}}};
+                                                              {DType::kBF16, 16},
+                                                              {DType::kF8E4M3, 17},
+                                                              {DType::kF8E5M2, 19}}};
 
 // By their numbers.
 constexpr std::array kTypeNames = {

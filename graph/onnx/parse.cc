@@ -59,6 +59,8 @@ absl::Status CopyTypedData(const TensorProto& proto, Tensor& tensor) {
       return CopyElements<int32_t>(proto.int32_data(), "int32_data", tensor);
     case DType::kU8:
     case DType::kBool:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       return CopyElements<uint8_t>(proto.int32_data(), "int32_data", tensor);
     case DType::kF16:
     case DType::kBF16:

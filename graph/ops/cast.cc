@@ -10,9 +10,10 @@ void Register_cast(ir::OpRegistry& r) {
   ir::AmpTrait amp = Untouched("a cast the user wrote is a barrier: both dtypes stay", {0});
   amp.keep_f32_outputs = {0};
   ir::OpRecord op = ElementwiseOp(
-      "cast", {"x"}, ir::kAnyDType,
+      "cast", {"x"}, ir::kStorable,
       "y = x in dtype `to`, rounded once to nearest even. To an integer: toward zero, saturating, "
-      "NaN gives 0; to bool: x != 0. Gradient: dy cast back, between floats",
+      "NaN gives 0; to bool: x != 0; to 8 bits: saturating, where only what is not finite gives inf "
+      "(f8e5m2) or NaN (f8e4m3). Gradient: dy cast back, between floats",
       "IEEE 754: convertFormat", std::move(amp));
   op.attrs = {Required("to", ir::AttrType::kDType, "dtype of y"),
               Optional("kept", false,

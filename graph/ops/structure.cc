@@ -108,7 +108,7 @@ OpRecord Commit() {
   op.name = "commit";
   op.doc = "The value of a variable after the step. At most one per variable.";
   op.source = "Halftone";
-  op.inputs = {{"x", ir::kAnyDType, "the new value, of the variable's dtype and shape"}};
+  op.inputs = {{"x", ir::kStorable, "the new value, of the variable's dtype and shape"}};
   op.attrs = {{"variable", AttrType::kString, std::nullopt, "name of the variable"}};
   op.infer = InferCommit;
   op.amp.reason = "state keeps the variable's dtype";

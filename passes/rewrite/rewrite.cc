@@ -52,12 +52,15 @@ bool IsLossless(DType from, DType to) {
     case DType::kF16:
     case DType::kBF16:
       return to == DType::kF32 || to == DType::kF64;
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return IsFloat(to) && !IsF8(to);
     case DType::kF32:
       return to == DType::kF64;
     case DType::kBool:
       return true;
     case DType::kU8:  // 255 has eight bits, as many as bf16 keeps
-      return to != DType::kBool;
+      return to != DType::kBool && !IsF8(to);
     case DType::kI32:
       return to == DType::kI64 || to == DType::kF64;
     case DType::kF64:

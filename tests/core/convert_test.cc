@@ -13,8 +13,9 @@
 namespace halftone {
 namespace {
 
-constexpr DType kEveryType[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
-                                DType::kI64, DType::kI32, DType::kU8,  DType::kBool};
+constexpr DType kEveryType[] = {DType::kF64,    DType::kF32,   DType::kF16, DType::kBF16,
+                                DType::kI64,    DType::kI32,   DType::kU8,  DType::kBool,
+                                DType::kF8E4M3, DType::kF8E5M2};
 using testing::kInf;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kMaxI64 = std::numeric_limits<int64_t>::max();
@@ -35,7 +36,7 @@ int64_t AsInt(double x) { return LoadInt(&x, DType::kF64, 0); }
 
 TEST(ConvertTest, SmallIntegersPassThroughEveryType) {
   for (const DType dtype : kEveryType) {
-    if (dtype == DType::kBool) continue;
+    if (dtype == DType::kBool || IsF8(dtype)) continue;  // 8 bits do not hold 100
     for (const double x : {0.0, 1.0, 2.0, 100.0, 255.0}) {
       EXPECT_EQ(Through(dtype, x), x) << Name(dtype);
       EXPECT_EQ(ThroughInt(dtype, static_cast<int64_t>(x)), x) << Name(dtype);
@@ -85,6 +86,21 @@ TEST(ConvertTest, IntegersRoundOnceToFloats) {
   EXPECT_EQ(ThroughInt(DType::kF16, 65519), 65504);
   EXPECT_EQ(ThroughInt(DType::kF16, 65520), kInf);
   EXPECT_EQ(ThroughInt(DType::kF16, kMinI64), -kInf);
+}
+
+TEST(ConvertTest, EightBitsSaturateAndKeepWhatIsNotFinite) {
+  EXPECT_EQ(Through(DType::kF8E4M3, 100), 96);  // a tie, to even: 96 is 1.100b, 104 1.101b
+  EXPECT_EQ(Through(DType::kF8E4M3, 1e300), 448);
+  EXPECT_EQ(Through(DType::kF8E4M3, -449), -448);
+  EXPECT_EQ(Through(DType::kF8E5M2, -1e300), -57344);
+  EXPECT_TRUE(std::isnan(Through(DType::kF8E4M3, kInf)));
+  EXPECT_EQ(Through(DType::kF8E5M2, -kInf), -kInf);
+  EXPECT_TRUE(std::isnan(Through(DType::kF8E5M2, kNan)));
+  EXPECT_EQ(ThroughInt(DType::kF8E4M3, kMinI64), -448);
+  EXPECT_EQ(ThroughInt(DType::kF8E5M2, kMaxI64), 57344);
+  // A tie and a little more: a detour over float would go down to even.
+  EXPECT_EQ(Through(DType::kF8E4M3, 1 + 0x1p-4 + 0x1p-40), 1.125);
+  EXPECT_EQ(Through(DType::kF8E5M2, 1 + 0x1p-3 + 0x1p-40), 1.25);
 }
 
 TEST(ConvertTest, DoublesRoundOnceTo16Bits) {

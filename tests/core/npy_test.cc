@@ -66,6 +66,15 @@ std::vector<Literal> Literals() {
        File("{'descr': '<V2', 'fortran_order': False, 'shape': (2,), }",
             BytesWith({0x80, 0x3f, 0x20, 0xc0})),
        Tensor::Of(DType::kBF16, {2}, {1, -2.5})},
+      // numpy.array([1, -2.5, 448], ml_dtypes.float8_e4m3fn), and 57344 in float8_e5m2
+      {"f8e4m3",
+       File("{'descr': '<V1', 'fortran_order': False, 'shape': (3,), }",
+            BytesWith({0x38, 0xc2, 0x7e})),
+       Tensor::Of(DType::kF8E4M3, {3}, {1, -2.5, 448})},
+      {"f8e5m2",
+       File("{'descr': '<f1', 'fortran_order': False, 'shape': (3,), }",
+            BytesWith({0x3c, 0xc1, 0x7b})),
+       Tensor::Of(DType::kF8E5M2, {3}, {1, -2.5, 57344})},
       {"i8, empty", File("{'descr': '<i8', 'fortran_order': False, 'shape': (0, 3), }"),
        Tensor::Zeros(DType::kI64, {0, 3})},
       {"i4",
@@ -169,12 +178,13 @@ TEST(Npy, RefusesHeadersThatDescribeNoTensor) {
   EXPECT_EQ(error("{'a\\'b': 1}"), "npy header: at byte 3 of 118: expected a short name in ASCII");
   EXPECT_EQ(error("{'descr': '<f4', 'fortran_order': True, 'shape': ()} x"),
             "npy header: at byte 53 of 118: expected the end of the header");
-  const std::string types = "; expected <f8 <f4 <f2 <V2 |V2 <i8 <i4 |u1 |b1";
+  const std::string types = "; expected <f8 <f4 <f2 <V2 |V2 <V1 |V1 <f1 <i8 <i4 |u1 |b1";
   EXPECT_EQ(error("{'descr': '>f4'}"), "npy element type '>f4'" + types);
   EXPECT_EQ(error("{'descr': '<c16'}"), "npy element type '<c16'" + types);
   EXPECT_EQ(error("{'descr': '|O'}"), "npy element type '|O'" + types);
-  EXPECT_EQ(error("{'descr': [('a', '<f4')]}"),
-            "npy element type is a structure; expected <f8 <f4 <f2 <V2 |V2 <i8 <i4 |u1 |b1");
+  EXPECT_EQ(
+      error("{'descr': [('a', '<f4')]}"),
+      "npy element type is a structure; expected <f8 <f4 <f2 <V2 |V2 <V1 |V1 <f1 <i8 <i4 |u1 |b1");
   EXPECT_EQ(error("{'shape': (3)}"), "npy header: shape (3) is no tuple; expected (3,)");
   EXPECT_EQ(error("{'shape': (3 4)}"), "npy header: at byte 13 of 118: expected ','");
   EXPECT_EQ(error("{'shape': (-3,)}"), "npy header: at byte 11 of 118: expected an extent");

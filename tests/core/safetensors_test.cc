@@ -60,6 +60,8 @@ Safetensors EveryType() {
            {"bf", Tensor::Of(DType::kBF16, {2}, {1, -2.5})},
            {"e", Tensor::Zeros(DType::kF32, {0, 3})},
            {"f", Tensor::Of(DType::kF32, {2, 1}, {1, 2})},
+           {"f43", Tensor::Of(DType::kF8E4M3, {2}, {1, -2.5})},
+           {"f52", Tensor::Of(DType::kF8E5M2, {2}, {1, -2.5})},
            {"h", Tensor::Of(DType::kF16, {2}, {1, -2})},
            {"i", Tensor::Of(DType::kI32, {2}, {1, -2})},
            {"l", Tensor::Of(DType::kI64, {1}, {-1})},
@@ -77,14 +79,17 @@ std::string EveryTypeBytes() {
       R"("i":{"dtype":"I32","shape":[2],"data_offsets":[24,32]},)"
       R"("bf":{"dtype":"BF16","shape":[2],"data_offsets":[32,36]},)"
       R"("h":{"dtype":"F16","shape":[2],"data_offsets":[36,40]},)"
-      R"("u":{"dtype":"U8","shape":[2],"data_offsets":[40,42]},)"
-      R"("b":{"dtype":"BOOL","shape":[3],"data_offsets":[42,45]}})",
+      R"("f43":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[40,42]},)"
+      R"("f52":{"dtype":"F8_E5M2","shape":[2],"data_offsets":[42,44]},)"
+      R"("u":{"dtype":"U8","shape":[2],"data_offsets":[44,46]},)"
+      R"("b":{"dtype":"BOOL","shape":[3],"data_offsets":[46,49]}})",
       BytesOf({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,  // l
                0,    0,    0,    0,    0,    0,    4,    0x40,  // ue
                0,    0,    0x80, 0x3f, 0,    0,    0,    0x40,  // f
                1,    0,    0,    0,    0xfe, 0xff, 0xff, 0xff,  // i
                0x80, 0x3f, 0x20, 0xc0,                          // bf
                0,    0x3c, 0,    0xc0,                          // h
+               0x38, 0xc2, 0x3c, 0xc1,                          // f43, f52
                7,    255,  1,    0,    1}));                    // u, b
 }
 
@@ -171,7 +176,7 @@ TEST(Safetensors, Truncated) {
   EXPECT_EQ(ParseError(whole.substr(0, 7), absl::StatusCode::kInvalidArgument),
             "not a safetensors file: has 7 bytes; expected at least 8");
   EXPECT_EQ(ParseError(whole.substr(0, whole.size() - 1), absl::StatusCode::kDataLoss),
-            "truncated: got 44 bytes of elements; expected 45");
+            "truncated: got 48 bytes of elements; expected 49");
   EXPECT_EQ(ParseError(whole + "x", absl::StatusCode::kInvalidArgument),
             "1 bytes behind the last tensor; expected none");
   EXPECT_EQ(ParseError(BytesOf({9, 0, 0, 0, 0, 0, 0, 0}) + "{}", absl::StatusCode::kDataLoss),
@@ -198,10 +203,12 @@ TEST(Safetensors, HeadersThatBreakTheRules) {
   EXPECT_EQ(one(R"({"dtype":"U8","shape":[]})"), "tensor \"a\": no data_offsets");
   EXPECT_EQ(one(R"({"dtype":"U8","shape":[],"data_offsets":[0,1],"x":1})", "a"),
             "tensor \"a\": unknown key \"x\"");
-  EXPECT_EQ(one(R"({"dtype":"I16","shape":[],"data_offsets":[0,2]})", "ab"),
-            "tensor \"a\": dtype \"I16\"; expected F64, F32, F16, BF16, I64, I32, U8 or BOOL");
-  EXPECT_EQ(one(R"({"dtype":8,"shape":[],"data_offsets":[0,1]})", "a"),
-            "tensor \"a\": dtype 8; expected F64, F32, F16, BF16, I64, I32, U8 or BOOL");
+  EXPECT_EQ(
+      one(R"({"dtype":"I16","shape":[],"data_offsets":[0,2]})", "ab"),
+      "tensor \"a\": dtype \"I16\"; expected F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, U8 or BOOL");
+  EXPECT_EQ(
+      one(R"({"dtype":8,"shape":[],"data_offsets":[0,1]})", "a"),
+      "tensor \"a\": dtype 8; expected F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, U8 or BOOL");
   EXPECT_EQ(one(R"({"dtype":"U8","shape":7,"data_offsets":[0,7]})", "abcdefg"),
             "tensor \"a\": shape 7; expected a list");
   for (const char* shape : {"[-1]", "[1.5]", "[\"1\"]", "[9223372036854775808]", "[null]"}) {

@@ -10,8 +10,8 @@
 namespace halftone::testing {
 namespace {
 
-constexpr DType kAll[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
-                          DType::kI64, DType::kI32, DType::kU8,  DType::kBool};
+constexpr DType kAll[] = {DType::kF64, DType::kF32, DType::kF16,  DType::kBF16,   DType::kI64,
+                          DType::kI32, DType::kU8,  DType::kBool, DType::kF8E4M3, DType::kF8E5M2};
 
 Tensor ValuesOf(DType dtype) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -28,6 +28,17 @@ Tensor ValuesOf(DType dtype) {
                                      65519.99,
                                      65520,
                                      -70000,
+                                     447.9,
+                                     464,
+                                     465,
+                                     -57345,
+                                     61440,
+                                     0.0009765625,
+                                     0.0146484375,
+                                     1.0625,
+                                     1.06250000000001,
+                                     1.1875,
+                                     1.125,
                                      1.5,
                                      -1.5,
                                      2.5,

@@ -40,7 +40,7 @@ class CastKernel : public Kernel {
 }  // namespace
 
 void Register_cpu_cast(KernelRegistry& r) {
-  AddNativeCandidate<CastKernel>(r, "simd", "cast", ir::kAnyDType, LayoutOfInput);
+  AddNativeCandidate<CastKernel>(r, "simd", "cast", ir::kStorable, LayoutOfInput);
 }
 
 }  // namespace halftone::kernels

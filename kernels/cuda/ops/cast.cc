@@ -50,7 +50,7 @@ class CastKernel : public CudaKernel {
 }  // namespace
 
 void Register_cuda_cast(KernelRegistry& r) {
-  AddCudaKernel<CastKernel>(r, "cast", ir::kAnyDType, LayoutOfInput);
+  AddCudaKernel<CastKernel>(r, "cast", ir::kStorable, LayoutOfInput);
 }
 
 }  // namespace halftone::kernels

@@ -1,9 +1,10 @@
-// Casts that f32 does not carry: from and to f64, i64 and i32, and to u8. (The others are the
+// Casts that f32 does not carry: from and to f64, i64, i32 and 8-bit floats, and to u8. (The others are the
 // identity of elementwise_unary.cu.)
 //
 // Algorithm: a thread converts 4 elements, a block 1,024, element by element, through f64 from a
 // float and through i64 from the others; the dtypes are looked at for each, alike for all threads.
 // Shared bytes: none. Bound: memory. Bytes moved: the minimum.
+#include "halftone/kernels/cuda/device/float8.cuh"
 #include "halftone/kernels/cuda/device/pack.cuh"
 #include "halftone/kernels/cuda/ops/cast.h"
 
@@ -44,7 +45,7 @@ __device__ T Saturated(int64_t x) {
   return static_cast<T>(x < Limits<T>::kLeast ? Limits<T>::kLeast : x);
 }
 
-// A double that rounds to any 16-bit float as x does: the bits that a double does not hold are
+// A double that rounds to any float of 16 or 8 bits as x does: the bits that a double does not hold are
 // gathered in its last one (rounding to odd).
 __device__ inline double Sticky(double x) { return x; }
 __device__ inline double Sticky(int64_t x) {
@@ -65,6 +66,10 @@ __device__ inline double LoadFloat(const void* x, DType dtype, int64_t i) {
       return Widen(static_cast<const float*>(x)[i]);
     case DType::kF16:
       return Widen(static_cast<const __half*>(x)[i]);
+    case DType::kF8E4M3:
+      return WidenF8<__NV_E4M3>(static_cast<const uint8_t*>(x)[i]);
+    case DType::kF8E5M2:
+      return WidenF8<__NV_E5M2>(static_cast<const uint8_t*>(x)[i]);
     default:
       return Widen(static_cast<const __nv_bfloat16*>(x)[i]);
   }
@@ -108,6 +113,12 @@ __device__ void Store(void* y, DType dtype, int64_t i, V x) {
       return;
     case DType::kBool:
       static_cast<uint8_t*>(y)[i] = x != 0;
+      return;
+    case DType::kF8E4M3:
+      static_cast<uint8_t*>(y)[i] = NarrowF8<__NV_E4M3>(Sticky(x));
+      return;
+    case DType::kF8E5M2:
+      static_cast<uint8_t*>(y)[i] = NarrowF8<__NV_E5M2>(Sticky(x));
   }
 }
 
@@ -133,7 +144,8 @@ cudaError_t LaunchCast(DType from_dtype, DType to_dtype, int64_t size, const voi
                        cudaStream_t stream) {
   constexpr int64_t kTile = kThreads * kElements;
   const bool from_float = from_dtype == DType::kF64 || from_dtype == DType::kF32 ||
-                          from_dtype == DType::kF16 || from_dtype == DType::kBF16;
+                          from_dtype == DType::kF16 || from_dtype == DType::kBF16 ||
+                          from_dtype == DType::kF8E4M3 || from_dtype == DType::kF8E5M2;
   return LaunchKernel(CastKernel, dim3(static_cast<unsigned>((size + kTile - 1) / kTile)), kThreads,
                       0, stream, from_dtype, from_float, to_dtype, size, from, to);
 }

@@ -60,7 +60,7 @@ RefRun MakeWhere(RefNode& node) {
 }  // namespace
 
 void Register_reference_select(KernelRegistry& r) {
-  AddReference(r, "cast", ir::kAnyDType, MakeCast);
+  AddReference(r, "cast", ir::kStorable, MakeCast);
   AddReference(r, "where", ir::kAnyDType, MakeWhere);
 }
 
