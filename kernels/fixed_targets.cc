@@ -31,7 +31,7 @@ const Targets& All() {
         TargetDescription{.name = "cuda-sm90",
                           .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
                           .cannot_run = {},
-                          .traits = CudaTraits(),
+                          .traits = CudaTraits(90),
                           .joins_updates = true}));
     return targets;
   }();

@@ -31,6 +31,7 @@ class DescribedTarget : public ir::Target {
   bool HasKernel(const std::string& op, DType dtype) const override;
   bool CanRun(const std::string& op) const override { return !d_.cannot_run.contains(op); }
   DType PreferredLowType(std::string* reason) const override;
+  std::string WhyNoF8() const override { return d_.traits.no_f8; }
   bool PrefersChannelsLast() const override { return d_.traits.channels_last; }
   bool RoundsBiases() const override { return d_.traits.rounds_biases; }
   bool KeepsLowWeights() const override { return d_.traits.keeps_low_weights; }

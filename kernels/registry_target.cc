@@ -18,6 +18,11 @@ bool RegistryTarget::HasKernel(const std::string& op, DType dtype) const {
   return false;
 }
 
+std::string RegistryTarget::WhyNoF8() const {
+  if (!traits_.no_f8.empty()) return traits_.no_f8;
+  return HasKernel("f8_matmul", DType::kF8E4M3) ? "" : Concat(name_, " has no kernel for it");
+}
+
 bool RegistryTarget::CanRun(const std::string& op) const {
   return !registry_.Candidates(op, device_).empty();
 }

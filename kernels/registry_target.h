@@ -18,6 +18,8 @@ struct TargetTraits {
   bool runs_on_after_fault = false;
   // Why kernels of libraries are not to compute on bf16; empty: they are.
   std::string slow_bf16 = {};
+  // Why the device has no products of 8-bit operands; empty: its kernels tell.
+  std::string no_f8 = {};
   // Whether kernels can be created here; else what they say of a node before that has to do.
   bool is_here = false;
 };
@@ -33,6 +35,8 @@ class RegistryTarget : public ir::Target {
   bool HasKernel(const std::string& op, DType dtype) const override;
   bool CanRun(const std::string& op) const override;
   DType PreferredLowType(std::string* reason) const override;
+  // The reference device's own kernels count.
+  std::string WhyNoF8() const override;
   bool PrefersChannelsLast() const override { return traits_.channels_last; }
   bool RoundsBiases() const override { return traits_.rounds_biases; }
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }

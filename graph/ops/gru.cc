@@ -2,7 +2,9 @@
 // gates is made before, by one product over all steps, and so are the gradients of all weights after.
 #include "halftone/graph/ops/support/recurrence.h"
 
+// The inner name keeps ports apart from those of the other recurrence in a batched compile.
 namespace halftone::ops {
+namespace gru_ops {
 namespace {
 
 using ir::Expr;
@@ -77,8 +79,10 @@ ir::OpRecord GruRecord(const char* name) {
 }
 
 }  // namespace
+}  // namespace gru_ops
 
 void Register_gru(ir::OpRegistry& registry) {
+  using namespace gru_ops;  // NOLINT(google-build-using-namespace)
   ir::OpRecord r = GruRecord("gru");
   r.doc =
       "Steps over time, with x = (xr, xz, xn) what the input and its biases give to the gates and "

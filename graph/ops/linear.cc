@@ -85,6 +85,7 @@ void Register_linear(ir::OpRegistry& registry) {
   r.amp.keep_f32_inputs = {2};
   r.amp.same_dtype_inputs = {0, 1};
   r.amp.accumulates_in_f32 = true;
+  r.amp.in_f8 = [](const ir::Node&) { return ir::Attributes{{"transpose_b", true}}; };
   r.fusion = ir::FusionClass::kContraction;
   r.cost = LinearCost;
   r.gradient = LinearGradient;

@@ -118,8 +118,9 @@ Types InferScaler(const InferContext& ctx) {
 
 Types InferAmpMarker(const InferContext& ctx) {
   const DType dtype = ctx.attrs.GetDType("dtype");
-  if (!IsLow(dtype)) {
-    return InvalidArgument(ctx.op, ": dtype is ", Name(dtype), "; expected f16 or bf16");
+  if (!IsLow(dtype) && dtype != DType::kF8) {
+    return InvalidArgument(ctx.op, ": dtype is ", Name(dtype), "; expected f16, bf16 or ",
+                           Name(DType::kF8));
   }
   const std::string& level = ctx.attrs.GetString("level");
   for (const char* known : {"balanced", "conservative", "only_matmul", "force"}) {
@@ -293,7 +294,8 @@ void RegisterAmpMarker(ir::OpRegistry& registry) {
   ir::OpRecord r = MarkerRecord(
       "amp", "Asks insert-amp-casts for mixed precision; the lists overrule the ops' own classes.");
   const std::vector<std::string> none;
-  r.attrs = {Required("dtype", ir::AttrType::kDType, "f16 or bf16"),
+  r.attrs = {Required("dtype", ir::AttrType::kDType,
+                      "f16, bf16, or f8e4m3: bf16 around matrix products in 8 bits"),
              Optional("allow", none, "op types, or patterns over node paths such as \"head/*\""),
              Optional("infer", none, "likewise"),
              Optional("clear", none, "likewise"),
@@ -315,6 +317,16 @@ void RegisterNumericsMarker(ir::OpRegistry& registry) {
   r.attrs = {Optional("allow_tf32", false, "products may round f32 operands to TF32"),
              Optional("deterministic", true,
                       "false: sums may be added in an order that differs from run to run")};
+  r.infer = [](const InferContext&) -> Types { return std::vector<ir::ValueType>{}; };
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
+void RegisterF8Marker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord(
+      "f8_products",
+      "Asks quantise-matmuls for products on 8-bit operands. Left by trim-amp-islands where `amp` "
+      "asks for f8.");
   r.infer = [](const InferContext&) -> Types { return std::vector<ir::ValueType>{}; };
   r.has_side_effect = true;
   AddOp(registry, std::move(r));
@@ -358,6 +370,7 @@ void Register_markers(ir::OpRegistry& registry) {
   RegisterOptimizerMarker(registry);
   RegisterScalerMarker(registry);
   RegisterAmpMarker(registry);
+  RegisterF8Marker(registry);
   RegisterNumericsMarker(registry);
   RegisterAccumulationMarker(registry);
   RegisterMemoryBudgetMarker(registry);

@@ -99,6 +99,10 @@ void Register_matmul(ir::OpRegistry& registry) {
   r.amp.reason = "matrix units multiply 16-bit operands and sum in f32";
   r.amp.same_dtype_inputs = {0, 1};
   r.amp.accumulates_in_f32 = true;
+  r.amp.in_f8 = [](const ir::Node& node) {
+    return ir::Attributes{{"transpose_a", node.attrs().GetBool("transpose_a")},
+                          {"transpose_b", node.attrs().GetBool("transpose_b")}};
+  };
   r.fusion = ir::FusionClass::kContraction;
   r.cost = MatmulCost;
   r.gradient = MatmulGradient;

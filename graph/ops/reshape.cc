@@ -11,7 +11,7 @@ void Register_reshape(ir::OpRegistry& r) {
   op.name = "reshape";
   op.doc = "y has x's elements in row-major order. Gradient: dy reshaped back";
   op.source = "NumPy: reshape";
-  op.inputs = {{"x", ir::kAnyDType, ""}};
+  op.inputs = {{"x", ir::kStorable, ""}};
   op.outputs = {{"y", ""}};
   op.attrs = {Required("shape", ir::AttrType::kInts, "shape of y, as many elements as x")};
   op.amp = Clear("moves no value");

@@ -146,7 +146,7 @@ std::vector<float> SquareOfAlmostOne(bool tf32) {
   for (int i = 0; i < 16; ++i) diagonal[i * 17] = 1 + 0x1p-12F;
   const DeviceArray<float> a(diagonal), b(diagonal), y(256);
   const DeviceMemory workspace(plan->workspace_bytes());
-  EXPECT_TRUE(plan->Run(a.data(), b.data(), nullptr, y.data(), workspace.data(), nullptr).ok());
+  EXPECT_TRUE(plan->Run({.a = a.data(), .b = b.data()}, y.data(), workspace.data(), nullptr).ok());
   return y.Get();
 }
 

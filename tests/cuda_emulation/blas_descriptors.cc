@@ -212,6 +212,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t matmul,
     }
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return Read(buffer, bytes, &object->bias);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+      return Read(buffer, bytes, &object->a_scale);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+      return Read(buffer, bytes, &object->b_scale);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       return Read(buffer, bytes, &object->bias_type);
     default:

@@ -90,6 +90,13 @@ cublasStatus_t CheckMemory(const Product& p, const Algorithm& algorithm, const v
       return Invalid("the workspace lies over an operand");
     }
   }
+  for (const void* scale : {p.matmul.a_scale, p.matmul.b_scale}) {
+    if (scale == nullptr) continue;
+    if (const cublasStatus_t status =
+            CheckRange({"a scale", scale, sizeof(float), sizeof(float)})) {
+      return status;
+    }
+  }
   if (p.matmul.has_bias) {
     return CheckRange(
         {"bias", p.matmul.bias, p.m() * SizeOf(p.bias_type()), algorithm.alignment_bias});

@@ -1,6 +1,7 @@
 // What the emulated cuBLASLt checks of a product before it asks for memory, and the product itself.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cmath>
 #include <cstring>
@@ -8,9 +9,34 @@
 
 #include "halftone/core/strings.h"
 #include "halftone/tests/cuda_emulation/blas_types.h"
+#include "halftone/tests/cuda_emulation/control.h"
 
 namespace halftone::emulation::blas {
 namespace {
+
+// What the documentation of cublasLtMatmul asks of 8-bit operands: the device, types, "TN", and
+// extents of which only the columns of D are free.
+cublasStatus_t CheckF8(const Product& p) {
+  const auto refuse = [](const std::string& why) {
+    return Refuse(CUBLAS_STATUS_NOT_SUPPORTED, why);
+  };
+  const Options options = GetOptions();
+  if (options.compute_major * 10 + options.compute_minor < 89) {
+    return refuse("8-bit operands on a device below compute capability 8.9");
+  }
+  if (p.matmul.compute != CUBLAS_COMPUTE_32F || !IsF8(p.b.type)) {
+    return refuse("an 8-bit operand beside another, or summed in less than f32");
+  }
+  if (p.a.type == CUDA_R_8F_E5M2 && p.b.type == CUDA_R_8F_E5M2) return refuse("E5M2 twice");
+  if (p.d.type != CUDA_R_16F && p.d.type != CUDA_R_16BF && p.d.type != CUDA_R_32F) {
+    return refuse(Concat("8-bit operands and output of type ", p.d.type));
+  }
+  if (!p.matmul.transpose_a || p.matmul.transpose_b) return refuse("8-bit operands not TN");
+  if (p.m() % 16 != 0 || p.k() % 16 != 0) {
+    return refuse(Concat("8-bit operands of m = ", p.m(), ", k = ", p.k()));
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
 
 // The table of supported types in the documentation of cublasLtMatmul, its real 16- and 32-bit
 // floating rows.
@@ -31,9 +57,12 @@ cublasStatus_t CheckTypes(const Product& p) {
   const auto refuse = [](const std::string& why) {
     return Refuse(CUBLAS_STATUS_NOT_SUPPORTED, why);
   };
-  if (p.a.type != p.b.type) return refuse("A and B of different types");
   if (p.c.type != p.d.type) return refuse("C and D of different types");
-  if (!IsSupported(compute, p.matmul.scale_type, p.a.type, p.d.type)) {
+  if (IsF8(p.a.type)) {
+    if (const cublasStatus_t status = CheckF8(p)) return status;
+  } else if (p.a.type != p.b.type) {
+    return refuse("A and B of different types");
+  } else if (!IsSupported(compute, p.matmul.scale_type, p.a.type, p.d.type)) {
     return refuse(Concat("compute type ", compute, " with scale type ", p.matmul.scale_type,
                          ", operands of type ", p.a.type, " and output of type ", p.d.type));
   }
@@ -84,6 +113,10 @@ float Load(const void* data, cudaDataType type, uint64_t i) {
       return __half2float(static_cast<const __half*>(data)[i]);
     case CUDA_R_16BF:
       return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
+    case CUDA_R_8F_E4M3:
+      return static_cast<float>(static_cast<const __nv_fp8_e4m3*>(data)[i]);
+    case CUDA_R_8F_E5M2:
+      return static_cast<float>(static_cast<const __nv_fp8_e5m2*>(data)[i]);
     default:
       return static_cast<const float*>(data)[i];
   }
@@ -131,8 +164,13 @@ std::vector<float> Unpack(const void* data, const Layout& l, bool transpose, int
 
 }  // namespace
 
+bool IsF8(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
 size_t SizeOf(cudaDataType type) {
   switch (type) {
+    case CUDA_R_8F_E4M3:
+    case CUDA_R_8F_E5M2:
+      return 1;
     case CUDA_R_16F:
     case CUDA_R_16BF:
       return 2;
@@ -168,6 +206,10 @@ cublasStatus_t MakeProduct(cublasLtMatmulDesc_t matmul, cublasLtMatrixLayout_t a
 void Multiply(const Product& p, const Operands& operands, const Algorithm& algorithm) {
   const bool to_tf32 = p.matmul.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   const uint64_t m = p.m(), n = p.n(), k = p.k(), splits = algorithm.splits;
+  float factor_of_operands = 1;
+  for (const void* scale : {p.matmul.a_scale, p.matmul.b_scale}) {
+    if (scale != nullptr) factor_of_operands *= *static_cast<const float*>(scale);
+  }
   for (int batch = 0; batch < p.d.batch_count; ++batch) {
     const std::vector<float> a =
         Unpack(operands.a, p.a, p.matmul.transpose_a, batch, to_tf32);  // [m, k]
@@ -188,6 +230,7 @@ void Multiply(const Product& p, const Operands& operands, const Algorithm& algor
       for (uint64_t i = 0; i < m; ++i) {
         float sum = parts[j * m + i];
         for (uint64_t s = 1; s < splits; ++s) sum += parts[(s * n + j) * m + i];
+        sum *= factor_of_operands;
         if (p.matmul.has_bias) sum += Load(p.matmul.bias, p.bias_type(), i);
         Store(operands.d, p.d.type,
               static_cast<uint64_t>(batch) * p.d.batch_stride + j * p.d.leading_dimension + i, sum);

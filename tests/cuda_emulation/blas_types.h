@@ -30,6 +30,8 @@ struct Matmul {
   cudaDataType scale_type;
   bool transpose_a = false, transpose_b = false;
   bool has_bias = false;  // CUBLASLT_EPILOGUE_BIAS
+  // Of 8-bit operands, in device memory; null: 1.
+  const void *a_scale = nullptr, *b_scale = nullptr;
   const void* bias = nullptr;
   int32_t bias_type = -1;  // -1: D's
 };
@@ -66,7 +68,8 @@ bool IsLiveHandle(cublasLtHandle_t handle);
 // That was current when the live handle was made.
 int DeviceOf(cublasLtHandle_t handle);
 
-// Of an element, in bytes. Stops for other types than f16, bf16 and f32.
+bool IsF8(cudaDataType type);
+// Of an element, in bytes. Stops for other types than f16, bf16, f32 and those of 8 bits.
 size_t SizeOf(cudaDataType type);
 
 // The four matrices of D = op(A) op(B) and how they are multiplied.

@@ -18,7 +18,7 @@ TEST_P(CpuCaseTest, EveryCandidateAgreesWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(All, CpuCaseTest, ::testing::ValuesIn(OpsWithCases()), OpTestName);
 
-// The planted mistake: the right kernel, but one element off by a little.
+// The planted mistake: the right kernel, but one element off by a little, which the dtype can tell.
 class AlmostRight : public kernels::Kernel {
  public:
   AlmostRight(std::unique_ptr<kernels::Kernel> right, const ir::Node& node)
@@ -30,7 +30,8 @@ class AlmostRight : public kernels::Kernel {
     int64_t i = type_.num_elements() / 2;
     while (!std::isfinite(LoadDouble(args.outputs[0], type_.dtype, i))) ++i;
     const double value = LoadDouble(args.outputs[0], type_.dtype, i);
-    StoreDouble(args.outputs[0], type_.dtype, i, value + 0.02 * std::max(1.0, std::abs(value)));
+    const double off = std::max(0.02, 1.5 * Epsilon(type_.dtype)) * std::max(1.0, std::abs(value));
+    StoreDouble(args.outputs[0], type_.dtype, i, value + off);
   }
 
  private:

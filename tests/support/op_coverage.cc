@@ -13,6 +13,7 @@ constexpr char kFlat[] = "flat almost everywhere";
 constexpr char kWhole[] = "gives whole numbers or truth values";
 constexpr char kSource[] = "has no operand to differentiate by";
 constexpr char kUpdate[] = "a step is not differentiated through its update";
+constexpr char kQuantised[] = "is made once everything is differentiated";
 constexpr char kSecond[] = "its second derivatives are not written";
 const std::map<std::string, std::string> kNoGradient = {
     {"adagrad_update", kUpdate},
@@ -25,6 +26,9 @@ const std::map<std::string, std::string> kNoGradient = {
     {"detach", "what it is for: its operand counts as a constant"},
     {"embedding_grad_rows", "stands in for embedding_grad once everything is differentiated"},
     {"equal", kWhole},
+    {"f8_matmul", kQuantised},
+    {"f8_quantise", kQuantised},
+    {"f8_scale_update", kUpdate},
     {"floor", kFlat},
     {"grad_stats", "comes after the gradients"},
     {"gradient_sum_update", kUpdate},
@@ -72,6 +76,7 @@ bool IsComputed(const ir::OpRecord& op) {
 bool MayBeOf(const ir::OpRecord& op, DType dtype) {
   for (const ir::InputSpec& input : op.inputs) {
     if (input.dtypes.Contains(DType::kF32)) return input.dtypes.Contains(dtype);
+    if (input.dtypes.Contains(DType::kF8)) return false;  // of 8 bits alone
   }
   return false;
 }

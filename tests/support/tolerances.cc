@@ -24,7 +24,7 @@ const std::map<std::string, OpClass>& Classes() {
       (*map)[op] = OpClass::kExact;
     }
     for (const char* op : {"flip", "pad", "sort", "take_along_dim", "random_uniform",
-                           "random_normal", "bernoulli"}) {
+                           "random_normal", "bernoulli", "f8_quantise", "f8_scale_update"}) {
       (*map)[op] = OpClass::kExact;
     }
     for (const char* op : {"exp", "log", "cos", "sin", "erf", "pow", "sigmoid", "sigmoid_grad",
@@ -38,7 +38,7 @@ const std::map<std::string, OpClass>& Classes() {
     }
     for (const char* op : {"cumsum", "prod", "take_along_dim_grad"}) (*map)[op] = OpClass::kSum;
     for (const char* op : {"matmul", "linear", "conv2d", "conv2d_grad_input", "conv2d_grad_weight",
-                           "conv3d", "conv3d_grad_input", "conv3d_grad_weight"}) {
+                           "conv3d", "conv3d_grad_input", "conv3d_grad_weight", "f8_matmul"}) {
       (*map)[op] = OpClass::kContraction;
     }
     return map;

@@ -148,7 +148,7 @@ void Register_cpu_copy(KernelRegistry& r) {
                        return std::make_unique<CopyKernel>(node, PlanConcat(node), false);
                      });
   for (const char* op : {"reshape", "detach"}) {
-    AddNativeCandidate<ReshapeKernel>(r, "copy", op, ir::kAnyDType, PlainThroughout);
+    AddNativeCandidate<ReshapeKernel>(r, "copy", op, ir::kStorable, PlainThroughout);
   }
 }
 

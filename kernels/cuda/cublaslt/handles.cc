@@ -80,6 +80,10 @@ cudaDataType CudaTypeOf(DType dtype) {
       return CUDA_R_16F;
     case DType::kBF16:
       return CUDA_R_16BF;
+    case DType::kF8E4M3:
+      return CUDA_R_8F_E4M3;
+    case DType::kF8E5M2:
+      return CUDA_R_8F_E5M2;
     default:
       HT_CHECK(dtype == DType::kF32, "a dtype that is not for the library");
       return CUDA_R_32F;

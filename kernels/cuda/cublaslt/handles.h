@@ -20,7 +20,7 @@ absl::Status ToStatus(cublasStatus_t status, const char* call);
 // Thread-safe.
 absl::StatusOr<cublasLtHandle_t> CublasLtHandle();
 
-// f16, bf16 or f32.
+// f16, bf16, f32 or one of 8 bits.
 cudaDataType CudaTypeOf(DType dtype);
 
 struct CublasLtDeleter {

@@ -22,9 +22,34 @@ cublasComputeType_t ComputeTypeOf(const MatmulGeometry& g) {
 
 size_t WithRoomToAlign(size_t bytes) { return bytes == 0 ? 0 : bytes + kWorkspaceAlignment; }
 
+absl::Status SetPointer(cublasLtMatmulDesc_t matmul, cublasLtMatmulDescAttributes_t attribute,
+                        const void* pointer) {
+  HT_CUBLASLT_RETURN_IF_ERROR(
+      cublasLtMatmulDescSetAttribute(matmul, attribute, &pointer, sizeof(pointer)));
+  return absl::OkStatus();
+}
+
 absl::Status SetBias(cublasLtMatmulDesc_t matmul, const void* bias) {
-  HT_CUBLASLT_RETURN_IF_ERROR(cublasLtMatmulDescSetAttribute(
-      matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
+  return SetPointer(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+}
+
+// The library's first operand is B.
+absl::Status SetFactors(cublasLtMatmulDesc_t matmul, const void* a, const void* b) {
+  HT_RETURN_IF_ERROR(SetPointer(matmul, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, b));
+  return SetPointer(matmul, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, a);
+}
+
+// Source: the documentation of cublasLtMatmul, FP8 kernels; columns-major, its operands are to be
+// "TN", and extents multiples of 16, of which those of the rows of y need not be.
+absl::Status SupportsF8(const MatmulGeometry& g) {
+  if (g.transpose_a || !g.transpose_b) return Unimplemented("8-bit operands across k");
+  if (g.k % 16 != 0 || g.n % 16 != 0) {
+    return Unimplemented("8-bit operands of ", g.n, "x", g.k, ", no multiples of 16");
+  }
+  if (g.operand_dtype == DType::kF8E5M2 && g.b_dtype == DType::kF8E5M2) {
+    return Unimplemented("two operands of f8e5m2");
+  }
+  if (g.has_bias && g.output_dtype == DType::kF32) return Unimplemented("an f32 bias");
   return absl::OkStatus();
 }
 
@@ -40,6 +65,7 @@ absl::Status CublasLtPlan::Supports(const MatmulGeometry& g) {
     return Unimplemented("a bias in ", Name(g.bias_dtype), "; the library takes that of y");
   }
   if (g.is_trivial()) return Unimplemented("an empty product");
+  if (IsF8(g.operand_dtype)) HT_RETURN_IF_ERROR(SupportsF8(g));
   if (g.batch.size() > 1) return Unimplemented("the batch repeats operands along some axes");
   constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
   if (std::max({g.m, g.n, g.k, g.batch_count()}) > kLimit) {
@@ -68,7 +94,8 @@ absl::StatusOr<std::string> CublasLtPlan::CacheKey(const MatmulGeometry& g) {
   for (const auto& axis : g.batch) {
     key += Concat(" batch ", axis.extent, "/", axis.a_stride, "/", axis.b_stride);
   }
-  return key + Concat("; ", Name(g.operand_dtype), " ", Name(g.output_dtype),
+  const std::string b = g.b_dtype == g.operand_dtype ? "" : Concat(" ", Name(g.b_dtype));
+  return key + Concat("; ", Name(g.operand_dtype), b, " ", Name(g.output_dtype),
                       g.has_bias ? " bias" : "", " compute ", static_cast<int>(ComputeTypeOf(g)),
                       " align ", kAlignment);
 }
@@ -85,13 +112,15 @@ absl::Status CublasLtPlan::Describe(const MatmulGeometry& g) {
     // The heuristic takes the bias's alignment from its address.
     HT_RETURN_IF_ERROR(SetBias(matmul_.get(), reinterpret_cast<const void*>(kAlignment)));
   }
+  has_factors_ = IsF8(g.operand_dtype);
+  if (has_factors_) HT_RETURN_IF_ERROR(SetFactors(matmul_.get(), nullptr, nullptr));
   const auto count = static_cast<int32_t>(g.batch_count());
   const int64_t a_stride = g.batch.empty() ? 0 : g.batch[0].a_stride;
   const int64_t b_stride = g.batch.empty() ? 0 : g.batch[0].b_stride;
   const auto [a_rows, a_columns] = g.transpose_a ? std::pair(g.m, g.k) : std::pair(g.k, g.m);
   const auto [b_rows, b_columns] = g.transpose_b ? std::pair(g.k, g.n) : std::pair(g.n, g.k);
   HT_ASSIGN_OR_RETURN(a_, MakeLtMatrixLayout(g.operand_dtype, a_rows, a_columns, count, a_stride));
-  HT_ASSIGN_OR_RETURN(b_, MakeLtMatrixLayout(g.operand_dtype, b_rows, b_columns, count, b_stride));
+  HT_ASSIGN_OR_RETURN(b_, MakeLtMatrixLayout(g.b_dtype, b_rows, b_columns, count, b_stride));
   HT_ASSIGN_OR_RETURN(y_, MakeLtMatrixLayout(g.output_dtype, g.n, g.m, count, g.m * g.n));
   return absl::OkStatus();
 }
@@ -155,8 +184,8 @@ absl::StatusOr<int> CublasLtPlan::Measure(const MatmulGeometry& g,
   const int64_t b_stride = g.batch.empty() ? 0 : g.batch[0].b_stride;
   HT_ASSIGN_OR_RETURN(const ScratchMemory a, ScratchMemory::Allocate(BytesOf(
                                                  g.m * g.k, batches, a_stride, g.operand_dtype)));
-  HT_ASSIGN_OR_RETURN(const ScratchMemory b, ScratchMemory::Allocate(BytesOf(
-                                                 g.k * g.n, batches, b_stride, g.operand_dtype)));
+  HT_ASSIGN_OR_RETURN(const ScratchMemory b,
+                      ScratchMemory::Allocate(BytesOf(g.k * g.n, batches, b_stride, g.b_dtype)));
   HT_ASSIGN_OR_RETURN(const ScratchMemory y, ScratchMemory::Allocate(BytesOf(
                                                  g.m * g.n, batches, g.m * g.n, g.output_dtype)));
   HT_ASSIGN_OR_RETURN(const ScratchMemory bias,
@@ -165,27 +194,31 @@ absl::StatusOr<int> CublasLtPlan::Measure(const MatmulGeometry& g,
   for (int i = 0; i < count; ++i) most = std::max(most, candidates[i].workspaceSize);
   HT_ASSIGN_OR_RETURN(const ScratchMemory workspace, ScratchMemory::Allocate(most));
   return FindFastest(count, [&](int i, cudaStream_t stream) {
-    return Multiply(candidates[i].algo, candidates[i].workspaceSize, a.data(), b.data(),
-                    bias.data(), y.data(), workspace.data(), stream);
+    // Without factors an 8-bit operand is multiplied by 1.
+    return Multiply(candidates[i].algo, candidates[i].workspaceSize,
+                    {.a = a.data(), .b = b.data(), .bias = bias.data()}, y.data(), workspace.data(),
+                    stream);
   });
 }
 
 absl::Status CublasLtPlan::Multiply(const cublasLtMatmulAlgo_t& algorithm,
-                                    size_t algorithm_workspace_bytes, const void* a, const void* b,
-                                    const void* bias, void* y, void* workspace,
-                                    cudaStream_t stream) const {
-  if (has_bias_) HT_RETURN_IF_ERROR(SetBias(matmul_.get(), bias));
+                                    size_t algorithm_workspace_bytes, const Operands& operands,
+                                    void* y, void* workspace, cudaStream_t stream) const {
+  if (has_bias_) HT_RETURN_IF_ERROR(SetBias(matmul_.get(), operands.bias));
+  if (has_factors_) {
+    HT_RETURN_IF_ERROR(SetFactors(matmul_.get(), operands.a_factor, operands.b_factor));
+  }
   const float one = 1, zero = 0;
-  HT_CUBLASLT_RETURN_IF_ERROR(cublasLtMatmul(handle_, matmul_.get(), &one, b, b_.get(), a, a_.get(),
-                                             &zero, y, y_.get(), y, y_.get(), &algorithm,
-                                             algorithm_workspace_bytes == 0 ? nullptr : workspace,
-                                             algorithm_workspace_bytes, stream));
+  HT_CUBLASLT_RETURN_IF_ERROR(cublasLtMatmul(
+      handle_, matmul_.get(), &one, operands.b, b_.get(), operands.a, a_.get(), &zero, y, y_.get(),
+      y, y_.get(), &algorithm, algorithm_workspace_bytes == 0 ? nullptr : workspace,
+      algorithm_workspace_bytes, stream));
   return absl::OkStatus();
 }
 
-absl::Status CublasLtPlan::Run(const void* a, const void* b, const void* bias, void* y,
-                               void* workspace, cudaStream_t stream) const {
-  return Multiply(algorithm_, algorithm_workspace_bytes_, a, b, bias, y,
+absl::Status CublasLtPlan::Run(const Operands& operands, void* y, void* workspace,
+                               cudaStream_t stream) const {
+  return Multiply(algorithm_, algorithm_workspace_bytes_, operands, y,
                   AlignUp(workspace, kWorkspaceAlignment), stream);
 }
 

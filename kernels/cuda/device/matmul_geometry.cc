@@ -57,7 +57,12 @@ MatmulGeometry GeometryOf(const ir::Node& node) {
   MatmulGeometry g{};
   g.operand_dtype = node.input_type(0).dtype;
   g.output_dtype = node.output_type().dtype;
-  g.tf32 = node.attrs().GetBool("tf32");
+  g.b_dtype = node.input_type(1).dtype;
+  g.tf32 = node.attrs().Has("tf32") && node.attrs().GetBool("tf32");
+  if (IsF8(g.operand_dtype) && node.num_inputs() > 4) {
+    g.has_bias = true;
+    g.bias_dtype = node.input_type(4).dtype;
+  }
   if (node.op().name == "linear") {
     g.n = b[0];
     g.k = b[1];

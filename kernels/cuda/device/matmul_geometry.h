@@ -1,4 +1,4 @@
-// matmul and linear as products of row-major matrices over a batch.
+// matmul, linear and f8_matmul as products of row-major matrices over a batch.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ struct MatmulGeometry {
   bool transpose_a, transpose_b;
   std::vector<BatchAxis> batch;  // outermost first; as few axes as describe it
   DType operand_dtype, output_dtype;
+  DType b_dtype;          // operand_dtype, or the other one of 8 bits
   bool has_bias = false;  // [n]
   DType bias_dtype = DType::kF32;
   bool tf32 = false;  // f32 operands may be rounded to it
@@ -33,7 +34,7 @@ struct MatmulGeometry {
   bool is_trivial() const { return m == 0 || n == 0 || k == 0 || batch_count() == 0; }
 };
 
-// The geometry of a matmul or linear node. Rows are joined where they lie alike: a stack of
+// The geometry of a matmul, linear or f8_matmul node. Rows are joined where they lie alike: a stack of
 // matrices times one shared matrix is one product.
 MatmulGeometry GeometryOf(const ir::Node& node);
 

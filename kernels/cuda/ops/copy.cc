@@ -118,7 +118,7 @@ std::vector<CopyView> ViewsOfConcat(const ir::Node& node) {
 
 void AddCopy(KernelRegistry& r, const std::string& op, CopyView (*view)(const ir::Node&),
              std::function<absl::Status(const ir::Node&)> supports = nullptr) {
-  AddCudaCandidate(r, "native", op, ir::kAnyDType, std::move(supports),
+  AddCudaCandidate(r, "native", op, ir::kStorable, std::move(supports),
                    [=](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
                      return std::make_unique<CopyKernel>(node, std::vector{view(node)},
                                                          /*clear=*/op == "slice_grad");

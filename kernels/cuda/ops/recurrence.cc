@@ -29,7 +29,7 @@ class StepProduct {
     g.n = n;
     g.k = k;
     g.transpose_b = transpose_b;
-    g.operand_dtype = node.input_type(0).dtype;
+    g.operand_dtype = g.b_dtype = node.input_type(0).dtype;
     g.output_dtype = output;
     g.tf32 = node.attrs().GetBool("tf32");
     return g;
@@ -60,7 +60,7 @@ class StepProduct {
 
   absl::Status Run(const void* a, const void* b, void* y, void* workspace,
                    cudaStream_t stream) const {
-    if (plan_) return plan_->Run(a, b, nullptr, y, workspace, stream);
+    if (plan_) return plan_->Run({.a = a, .b = b}, y, workspace, stream);
     cuda::MatmulParams params = params_;
     params.a = a;
     params.b = b;

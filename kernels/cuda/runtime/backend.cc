@@ -117,6 +117,7 @@ absl::Status CudaBackend::Start() {
     return FailedPrecondition(properties.name, " has compute capability ", properties.major, ".",
                               properties.minor, "; expected 8.0 or newer");
   }
+  capability_ = properties.major * 10 + properties.minor;
   target_name_ = Concat("cuda-sm", properties.major, properties.minor);
   description_ = Concat(properties.name, ", sm_", properties.major, properties.minor, ", ",
                         device().ToString());
@@ -145,7 +146,7 @@ absl::Status CudaBackend::Start() {
 }
 
 std::unique_ptr<ir::Target> CudaBackend::MakeTarget(const kernels::KernelRegistry& registry) const {
-  kernels::TargetTraits traits = kernels::CudaTraits();
+  kernels::TargetTraits traits = kernels::CudaTraits(capability_);
   traits.is_here = true;
   return std::make_unique<kernels::RegistryTarget>(registry, Device::Kind::kCuda, target_name_,
                                                    std::move(traits));

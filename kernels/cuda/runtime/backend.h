@@ -71,6 +71,7 @@ class CudaBackend : public kernels::DeviceBackend {
 
   int index_;
   std::string description_, target_name_;
+  int capability_ = 0;  // 10 times the major version and the minor one
   UniqueStream stream_, capture_stream_;
   std::mutex capture_mutex_;
   std::unique_ptr<CachingAllocator> allocator_;

@@ -105,7 +105,7 @@ RefRun MakePad(RefNode& node) {
 }  // namespace
 
 void Register_reference_movement(KernelRegistry& r) {
-  AddReference(r, "reshape", ir::kAnyDType, MakeReshape);
+  AddReference(r, "reshape", ir::kStorable, MakeReshape);
   AddReference(r, "detach", ir::kAnyDType, MakeReshape);
   AddReference(r, "broadcast_to", ir::kAnyDType, MakeBroadcastTo);
   AddReference(r, "transpose", ir::kAnyDType, MakeTranspose);
