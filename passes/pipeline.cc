@@ -5,6 +5,7 @@
 #include "halftone/passes/amp/apply_numerics.h"
 #include "halftone/passes/amp/clean_up_casts.h"
 #include "halftone/passes/amp/insert_amp_casts.h"
+#include "halftone/passes/amp/quantise_matmuls.h"
 #include "halftone/passes/amp/round_biases.h"
 #include "halftone/passes/amp/scale_losses.h"
 #include "halftone/passes/amp/trim_amp_islands.h"
@@ -68,6 +69,7 @@ constexpr struct {
     {"decompose-unsupported", &MakeDecomposeUnsupported},
     {"clean-up-casts", &MakeCleanUpCasts},
     {"round-biases", &MakeRoundBiases},
+    {"quantise-matmuls", &MakeQuantiseMatmuls},
     {"assign-layouts", &MakeAssignLayouts},
     {"widen-operands", &MakeWidenOperands},
     {"advance-updates", &MakeAdvanceUpdates},
@@ -149,6 +151,9 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeCleanUpCasts());
   // After clean-up-casts, which goes by the ports that stay f32.
   manager.Add(MakeRoundBiases());
+  // When products have their dtypes and their biases, and no gradient is left that nothing reads:
+  // the state of a quantised value would keep it. Before layouts, which tidy up after it.
+  manager.Add(MakeQuantiseMatmuls());
   // After everything that adds ops on activations, so that all get a layout together.
   manager.Add(MakeAssignLayouts());
   manager.AddGroup("tidy", Tidying());

@@ -17,9 +17,9 @@ void Setup::Apply(nn::Graph& graph) const {
 absl::StatusOr<Setup> SetUp(const std::string& amp, const std::string& device, int threads) {
   Setup setup;
   setup.lowers = amp != "off";
-  setup.low = ParseDType(amp);
-  if (setup.lowers && amp != "auto" && !(setup.low && IsLow(*setup.low))) {
-    return cli::WrongOption("--amp: expected off, bf16, f16 or auto");
+  setup.low = amp::ParsePolicyDType(amp);
+  if (setup.lowers && amp != "auto" && !setup.low) {
+    return cli::WrongOption("--amp: expected off, bf16, f16, f8 or auto");
   }
   if (const absl::Status status = CheckNumThreads(threads); !status.ok()) {
     return cli::WrongOption("--threads: ", Message(status));

@@ -9,7 +9,8 @@
 namespace halftone::example {
 
 inline constexpr char kAmpHelp[] =
-    "off, bf16, f16, or auto: the 16-bit type that is fast here, if any";
+    "off, bf16, f16, f8 (bf16 around matrix products in 8 bits), or auto: the 16-bit type that is "
+    "fast here, if any";
 
 // Where a graph trains and in which precision.
 struct Setup {

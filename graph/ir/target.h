@@ -29,6 +29,8 @@ class Target {
   virtual bool CanRun(const std::string& op) const = 0;
   // The low type that `amp auto` chooses here; kF32 where 16 bit does not pay, with the reason.
   virtual DType PreferredLowType(std::string* reason) const = 0;
+  // Why products of 8-bit operands do not run here; empty: they do.
+  virtual std::string WhyNoF8() const = 0;
   // Whether activations are best kept channels-last.
   virtual bool PrefersChannelsLast() const = 0;
   // Whether the products of its libraries take a bias in the operands' dtype alone, so that an f32

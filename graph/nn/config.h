@@ -18,7 +18,8 @@ namespace halftone::nn {
 class StepConfig {
  public:
   // Mixed precision. By default off. The low dtype is policy.dtype, or chosen for the device: bf16
-  // where it is fast, else none, with a note (see Graph::notes).
+  // where it is fast, else none, with a note (see Graph::notes). DType::kF8: bf16, and the matrix
+  // products of training steps on operands scaled to 8 bits (docs/guide/mixed_precision.md).
   // Example: config.enable_amp(true, {.dtype = DType::kF16, .deny = {"head/*"}});
   void enable_amp(bool on, amp::Policy policy = {}) {
     amp_enabled_ = on;

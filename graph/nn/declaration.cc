@@ -291,7 +291,8 @@ void Declaration::SetAutomaticScaler() {
 }
 
 bool Declaration::MayGetAutomaticScaler(const GraphConfig& config) const {
-  return scalers_.empty() && config.amp_enabled() && config.amp_policy().dtype != DType::kBF16;
+  const std::optional<DType> dtype = config.amp_policy().dtype;
+  return scalers_.empty() && config.amp_enabled() && dtype != DType::kBF16 && dtype != DType::kF8;
 }
 
 }  // namespace halftone::nn

@@ -153,8 +153,8 @@ absl::StatusOr<std::optional<DType>> Graph::Impl::LowType(const GraphConfig& con
   if (!config.amp_enabled()) return std::optional<DType>();
   if (config.amp_policy().dtype.has_value()) {
     const DType dtype = *config.amp_policy().dtype;
-    if (IsLow(dtype)) return std::optional<DType>(dtype);
-    return InvalidArgument("enable_amp: dtype is ", Name(dtype), "; expected f16 or bf16");
+    if (amp::IsPolicyDType(dtype)) return std::optional<DType>(dtype);
+    return InvalidArgument("enable_amp: dtype is ", Name(dtype), "; expected ", amp::kPolicyDTypes);
   }
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
   std::string reason;

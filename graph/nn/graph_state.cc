@@ -11,6 +11,7 @@
 #include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/graph/runtime/load_rename.h"
 #include "halftone/optim/update_rule.h"
+#include "halftone/passes/amp/quantise_matmuls.h"
 
 namespace halftone::nn {
 namespace {
@@ -78,6 +79,7 @@ std::map<std::string, std::string> GraphState::Compensations() const {
 }
 
 bool GraphState::IsPrecisionState(const std::string& variable) const {
+  if (passes::F8StateType(variable).has_value()) return true;
   for (const OptimizerEntry& entry : declared_.optimizers()) {
     if (variable == optim::FirstNonFiniteVariable(entry.name)) return true;
   }
@@ -220,9 +222,11 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
   }
   const std::map<std::string, ir::ValueType> later = StateMadeLater(config);
   runtime::LoadRules rules{.strict = options.strict, .convert = options.convert};
-  rules.type_later = [&later](const std::string& name) {
+  rules.type_later = [&later, &config](const std::string& name) {
     const auto found = later.find(name);
-    return found == later.end() ? std::nullopt : std::optional(found->second);
+    if (found != later.end()) return std::optional(found->second);
+    const bool in_f8 = config.amp_enabled() && config.amp_policy().dtype == DType::kF8;
+    return in_f8 ? passes::F8StateType(name) : std::nullopt;
   };
   const std::map<std::string, ir::ValueType> window = WindowState();
   // Missing from a state between windows. Sums that this graph does not keep would be lost.

@@ -74,7 +74,7 @@ std::string Rules::WhyNotExported(const ir::OpRecord& op) {
   if (name == "input" || name == "variable" || name == "constant") return "";
   if (op.is_marker) return "a pass lowers it; evaluation has none";
   if (name == "commit" || ends("_update") || ends("_update_rows") || name == "grad_stats" ||
-      name == "loss_seed") {
+      name == "loss_seed" || name.starts_with("f8_")) {
     return "part of a training step, not of the function that is exported";
   }
   if (ends("_grad") || ends("_grad_rows") || name.find("_grad_") != std::string::npos) {

@@ -25,7 +25,7 @@ class InsertAmpCasts : public Pass {
     ir::Node* marker = FindMarker(graph, "amp");
     if (marker == nullptr) return false;
     const amp::Policy policy = amp::Policy::FromMarker(*marker);
-    const DType low = *policy.dtype;
+    const DType low = policy.low();
     if (!IsLow(low)) {
       context.notes.push_back(
           Concat("amp: dtype ", Name(low), " is no 16-bit float type; mixed precision is off"));

@@ -45,6 +45,11 @@ std::optional<Level> ParseLevel(const std::string& name) {
   return std::nullopt;
 }
 
+std::optional<DType> ParsePolicyDType(const std::string& name) {
+  const std::optional<DType> dtype = name == "f8" ? DType::kF8 : ParseDType(name);
+  return dtype && IsPolicyDType(*dtype) ? dtype : std::nullopt;
+}
+
 absl::StatusOr<Policy> Policy::FromLists(const OpLists& lists, std::optional<DType> dtype) {
   Policy policy{.dtype = dtype, .allow = lists.target_dtype_ops, .deny = lists.fp32_ops};
   std::map<std::string, std::string> list_of;

@@ -32,6 +32,12 @@ enum class Level : uint8_t {
   // Everything is allowed, but the loss. For measurements: digits and range are lost.
   kForce,
 };
+// Whether mixed precision may be asked for by this dtype: f16, bf16 or kF8.
+inline bool IsPolicyDType(DType dtype) { return IsLow(dtype) || dtype == DType::kF8; }
+// By name; "f8" is kF8.
+std::optional<DType> ParsePolicyDType(const std::string& name);
+inline constexpr char kPolicyDTypes[] = "f16, bf16 or f8";
+
 const char* Name(Level level);  // "balanced", ...
 std::optional<Level> ParseLevel(const std::string& name);
 
@@ -48,7 +54,9 @@ struct OpLists {
 };
 
 struct Policy {
-  std::optional<DType> dtype = {};  // f16 or bf16; absent: what the device prefers
+  // f16 or bf16; absent: what the device prefers. kF8: bf16, and matrix products of a training step
+  // on operands scaled to 8 bits.
+  std::optional<DType> dtype = {};
   std::vector<std::string> allow = {}, infer = {}, clear = {}, deny = {};
   bool low_outputs = false;  // graph outputs keep 16 bit instead of the type they had before
   // Drop 16-bit islands whose casts move more bytes than they save; not nodes that an entry or a
@@ -59,6 +67,9 @@ struct Policy {
   // Errors: InvalidArgument for an op that does not exist or has no such attribute, and for one that
   // stands in two lists.
   static absl::StatusOr<Policy> FromLists(const OpLists& lists, std::optional<DType> dtype = {});
+
+  // The 16-bit type of the nodes that are lowered. Requires: dtype is set.
+  DType low() const { return IsF8(*dtype) ? DType::kBF16 : *dtype; }
 
   // The attributes of the `amp` marker. Requires: dtype is set.
   ir::Attributes ToMarker() const;

@@ -69,9 +69,10 @@ absl::StatusOr<Policy> PolicyFromProtoBytes(const std::string& bytes) {
   }
   Policy policy;
   if (!proto.dtype().empty()) {
-    policy.dtype = ParseDType(proto.dtype());
-    if (!policy.dtype || !IsLow(*policy.dtype)) {
-      return InvalidArgument("amp policy: dtype is \"", proto.dtype(), "\"; expected f16 or bf16");
+    policy.dtype = ParsePolicyDType(proto.dtype());
+    if (!policy.dtype) {
+      return InvalidArgument("amp policy: dtype is \"", proto.dtype(), "\"; expected ",
+                             kPolicyDTypes);
     }
   }
   HT_RETURN_IF_ERROR(ReadEntries("allow", proto.allow(), &policy.allow));

@@ -138,9 +138,9 @@ class Parser {
   }
 
   absl::Status SetDType(const std::string& value) {
-    const std::optional<DType> dtype = ParseDType(value);
-    if (value != "auto" && (!dtype || !IsLow(*dtype))) {
-      return InvalidArgument("dtype is \"", Printable(value), "\"; expected f16, bf16 or auto");
+    const std::optional<DType> dtype = ParsePolicyDType(value);
+    if (value != "auto" && !dtype) {
+      return InvalidArgument("dtype is \"", Printable(value), "\"; expected f16, bf16, f8 or auto");
     }
     policy_.dtype = dtype;
     return absl::OkStatus();

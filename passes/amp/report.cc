@@ -45,7 +45,23 @@ std::string Bytes(int64_t bytes) {
   return out.str();
 }
 
+// Of a product on 8-bit operands, whose result is of 16 or 32.
+int64_t SavedInF8(const ir::Node& node) {
+  int64_t saved = 0;
+  const auto add = [&saved](const ir::ValueType& type) {
+    saved += type.num_elements() * static_cast<int64_t>(sizeof(float) - SizeOf(type.dtype));
+  };
+  for (const ir::Value& v : node.inputs()) add(v.type());
+  add(node.output_type());
+  return saved;
+}
+
 }  // namespace
+
+std::string PathInAmpReport(const ir::Node& node) {
+  if (!IsF8(node.amp.dtype)) return node.path();
+  return Concat(node.scope(), node.scope().empty() ? "" : "/", node.provenance.from);
+}
 
 AmpReport MakeAmpReport(const ir::Graph& graph) {
   AmpReport report;
@@ -54,15 +70,16 @@ AmpReport MakeAmpReport(const ir::Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (!HasRow(*node)) continue;
     AmpReportRow row;
-    row.node = node->path();
+    row.node = PathInAmpReport(*node);
     row.op = node->op().name;
     row.is_decided = node->amp.decided && !node->op().amp.cast_output_only;
     row.dtype = node->amp.decided ? node->amp.dtype : node->output_type().dtype;
     row.amp_class = node->amp.amp_class;
     row.why = WithoutDType(node->amp);
     if (row.is_decided) {
-      const bool low = IsLow(row.dtype);
-      if (low) row.bytes_saved = static_cast<int64_t>(SavedBytes(*node));
+      const bool in_f8 = IsF8(row.dtype), low = in_f8 || IsLow(row.dtype);
+      report.f8_nodes += in_f8;
+      if (low) row.bytes_saved = static_cast<int64_t>(in_f8 ? SavedInF8(*node) : SavedBytes(*node));
       report.bytes_saved += row.bytes_saved;
       ++(low ? report.low_nodes : report.f32_nodes);
     }
@@ -83,8 +100,10 @@ AmpReport MakeAmpReport(const ir::Graph& graph) {
 }
 
 std::string Summary(const AmpReport& report) {
+  const std::string in_f8 =
+      report.f8_nodes == 0 ? "" : Concat(report.f8_nodes, " of them on 8-bit operands, ");
   return Concat(report.low_nodes, " of ", report.low_nodes + report.f32_nodes, " nodes in 16 bit, ",
-                report.casts, report.casts == 1 ? " cast moves " : " casts move ",
+                in_f8, report.casts, report.casts == 1 ? " cast moves " : " casts move ",
                 Bytes(report.cast_bytes), ", ", Bytes(report.bytes_saved), " saved");
 }
 

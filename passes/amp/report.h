@@ -26,9 +26,14 @@ struct AmpReportRow {
 
 struct AmpReport {
   std::vector<AmpReportRow> rows;  // every node of the forward graph with an operand, in node order
-  int low_nodes = 0, f32_nodes = 0, casts = 0;  // nodes: those that are decided
+  // Nodes: those that are decided. f8_nodes are among the low ones.
+  int low_nodes = 0, f8_nodes = 0, f32_nodes = 0, casts = 0;
   int64_t bytes_saved = 0, cast_bytes = 0;
 };
+
+// The path under which the table has a node: its own, or that of the product for which one on 8-bit
+// operands stands.
+std::string PathInAmpReport(const ir::Node& node);
 
 // Of a graph on which insert-amp-casts ran; gradients inherit, so the table lists the forward
 // nodes. A graph without decisions gives an empty report.

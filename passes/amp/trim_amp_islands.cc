@@ -2,6 +2,7 @@
 
 #include "halftone/passes/amp/apply_decisions.h"
 #include "halftone/passes/amp/island_cost.h"
+#include "halftone/passes/amp/quantise_matmuls.h"
 #include "halftone/passes/amp/verify_amp_dtypes.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
@@ -18,12 +19,16 @@ class TrimAmpIslands : public Pass {
     const amp::Policy policy = amp::Policy::FromMarker(*marker);
     if (policy.trim) HT_RETURN_IF_ERROR(Trim(graph, policy, context));
     graph.Remove({marker});
+    if (IsF8(*policy.dtype)) {
+      ir::Builder builder(&graph);
+      if (builder.Root(kF8Marker, {}) == nullptr) return builder.status();
+    }
     return true;
   }
 
  private:
   static absl::Status Trim(ir::Graph& graph, const amp::Policy& policy, PassContext& context) {
-    HT_ASSIGN_OR_RETURN(auto classes, amp::ClassifyNodes(graph, policy, *policy.dtype));
+    HT_ASSIGN_OR_RETURN(auto classes, amp::ClassifyNodes(graph, policy, policy.low()));
     const AmpGraph view(graph, classes);
     std::vector<std::pair<int, std::string>> trimmed;
     for (const std::vector<int>& island : FindIslands(view)) {
@@ -32,7 +37,7 @@ class TrimAmpIslands : public Pass {
       if (cost.pays()) continue;
       ++context.stats["trimmed_islands"];
       const std::string why =
-          Concat("f32: trimmed: in ", Name(*policy.dtype), " casts would move ", cost.low_casts,
+          Concat("f32: trimmed: in ", Name(policy.low()), " casts would move ", cost.low_casts,
                  " bytes instead of ", cost.f32_casts, " to save ", cost.saved);
       for (int v : island) trimmed.emplace_back(v, why);
     }

@@ -85,7 +85,7 @@ void Check(const Product& p, int candidates) {
     ++served;
     const auto got = RunOnDevice(**kernel, node, inputs);
     ASSERT_TRUE(got.ok()) << Message(got.status());
-    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[0], (*want)[0], 1))
+    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[0], (*want)[0]))
         << candidate->name << " " << node.Label();
   }
   EXPECT_EQ(served, candidates) << node.Label();

@@ -302,7 +302,7 @@ TEST(CallErrors, DeviceThatThisBuildLacks) {
 TEST(CallErrors, PrecisionThatIsNotLow) {
   FnGraph graph([&](const Values& in) -> Values { return {relu(in[0])}; });
   graph.config.enable_amp(true, {.dtype = DType::kF64});
-  EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}), "enable_amp: dtype is f64; expected f16 or bf16");
+  EXPECT_EQ(ErrorOf(graph, {F32({1}, {2})}), "enable_amp: dtype is f64; expected f16, bf16 or f8");
 }
 
 }  // namespace

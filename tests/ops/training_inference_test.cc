@@ -264,7 +264,8 @@ TEST(MarkerInference, ScalerAndAmp) {
   EXPECT_EQ(Infer("scaler", "", {{"hysteresis", int64_t{0}}}),
             "scaler: hysteresis is 0; expected 1..2147483647");
   EXPECT_EQ(Infer("amp", "", {{"dtype", DType::kF16}}), "");
-  EXPECT_EQ(Infer("amp", "", {{"dtype", DType::kF32}}), "amp: dtype is f32; expected f16 or bf16");
+  EXPECT_EQ(Infer("amp", "", {{"dtype", DType::kF32}}),
+            "amp: dtype is f32; expected f16, bf16 or f8e4m3");
 }
 
 }  // namespace

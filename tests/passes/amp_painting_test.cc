@@ -197,6 +197,7 @@ TEST(AmpKernels, NodesWithoutKernelStayF32) {
     bool HasKernel(const std::string& op, DType) const override { return op != "tanh_grad"; }
     bool CanRun(const std::string&) const override { return true; }
     DType PreferredLowType(std::string*) const override { return DType::kF16; }
+    std::string WhyNoF8() const override { return "toy has no 8-bit products"; }
     bool PrefersChannelsLast() const override { return false; }
     bool RoundsBiases() const override { return false; }
     bool KeepsLowWeights() const override { return false; }

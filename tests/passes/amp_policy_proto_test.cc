@@ -30,7 +30,7 @@ TEST(AmpPolicyProto, RefusesWhatIsNoPolicy) {
   // Fields by hand: number and wire type, length, bytes.
   const std::string version("\x08\x01", 2);
   EXPECT_EQ(Message(error(version + "\x12\x03" + "f32")),
-            "amp policy: dtype is \"f32\"; expected f16 or bf16");
+            "amp policy: dtype is \"f32\"; expected f16, bf16 or f8");
   const std::string empty_deny = version + std::string("\x32\0", 2);
   EXPECT_EQ(Message(error(empty_deny)),
             "amp policy: an entry of deny has 0 bytes; expected 1 to 256");

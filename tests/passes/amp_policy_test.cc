@@ -52,7 +52,7 @@ TEST(AmpPolicy, CommentsAndAutoAreUnderstood) {
 
 TEST(AmpPolicy, FileErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"dtype f32\n", "line 1: dtype is \"f32\"; expected f16, bf16 or auto"},
+      {"dtype f32\n", "line 1: dtype is \"f32\"; expected f16, bf16, f8 or auto"},
       {"\ndeny\n", "line 2: \"deny\" has no value"},
       {"deny a b\n", "line 1: \"b\" after the value; expected one entry a line"},
       {"trim yes\n", "line 1: trim is \"yes\"; expected true or false"},

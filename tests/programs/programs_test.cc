@@ -52,6 +52,24 @@ TEST_F(HalftoneDump, TabulatesDecisions) {
   EXPECT_TRUE(Has(run, "deny")) << run.output;
 }
 
+TEST_F(HalftoneDump, TabulatesProductsInEightBits) {
+  std::ofstream(path_) << "graph @two(%x: f32[64,64], %w: f32[64,64], %v: f32[64,10]) {\n"
+                          "  %h = matmul(%x, %w)\n"
+                          "  %o = matmul(%h, %v)\n"
+                          "  %s = sum(%o) {axes=[0, 1]}\n"
+                          "  backward(%s)\n"
+                          "  amp() {dtype=f8e4m3, trim=false}\n"
+                          "  return %s\n"
+                          "}\n";
+  const Result run = Start("tools/halftone_dump", path_ + " --amp");
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_TRUE(Has(run, "h     f8e4m3")) << run.output;
+  EXPECT_TRUE(Has(run, "; not f8: columns 10, no multiple of 16")) << run.output;
+  EXPECT_TRUE(Has(run, "1 of them on 8-bit operands")) << run.output;
+  const Result why = Start("tools/halftone_dump", path_ + " --amp --why h");
+  EXPECT_TRUE(Has(why, "scaled operands of 8 bits")) << why.output;
+}
+
 TEST_F(HalftoneDump, SaysThatThereAreNoDecisions) {
   std::ofstream(path_) << "graph @g(%x: f32[2]) { %e = exp(%x) return %e }";
   const Result run = Start("tools/halftone_dump", path_ + " --amp");
@@ -80,9 +98,9 @@ TEST_F(HalftoneDump, ReportsFilesItCannotRead) {
 }
 
 TEST(FashionMnist, RefusesWrongOptions) {
-  const Result run = Start("examples/fashion_mnist", "--amp=f8");
+  const Result run = Start("examples/fashion_mnist", "--amp=f4");
   EXPECT_EQ(run.status, 2);
-  EXPECT_TRUE(Has(run, "--amp: expected off, bf16, f16 or auto")) << run.output;
+  EXPECT_TRUE(Has(run, "--amp: expected off, bf16, f16, f8 or auto")) << run.output;
   EXPECT_EQ(Start("examples/fashion_mnist", "--batch=0").status, 2);
 }
 

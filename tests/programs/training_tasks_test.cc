@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "halftone/core/io/file.h"
@@ -89,6 +90,19 @@ TEST_F(TrainingTask, AResNetLearnsInBf16) {
   EXPECT_EQ(result.value("steps", 0), 64);
 }
 
+TEST_F(TrainingTask, F8FollowsF32) {
+  const std::string data = "/usr/share/datasets/fashion-mnist";
+  if (!std::filesystem::exists(data)) GTEST_SKIP() << "Fashion-MNIST is not installed";
+  const auto accuracy = [&](const std::string& amp) {
+    const auto result =
+        Train("fashion_mnist", Concat("--epochs=2 --limit=6000 --seed=2 --amp=", amp));
+    return result.value("test_accuracy", 0.0);
+  };
+  const double f32 = accuracy("off");
+  EXPECT_GT(f32, 0.75);
+  EXPECT_NEAR(accuracy("f8"), f32, 0.02);
+}
+
 TEST_F(TrainingTask, AGanInF16KeepsFiniteWeights) {
   WriteImageSet(dir_.Path("data"), 40);
   const std::string sheet = dir_.Path("sheet.pgm");
@@ -140,10 +154,11 @@ TEST_F(TrainingTask, WrongOptionsEndThemWithStatus2) {
   EXPECT_EQ(error("char_gpt", "--width=48"), "char_gpt: --width: expected a multiple of 32\n");
   EXPECT_EQ(error("char_gpt", "--steps=0"),
             "char_gpt: --batch, --length, --steps, --blocks: expected 1 or more\n");
-  EXPECT_EQ(error("char_gpt", "--amp=f8"), "char_gpt: --amp: expected off, bf16, f16 or auto\n");
+  EXPECT_EQ(error("char_gpt", "--amp=f4"),
+            "char_gpt: --amp: expected off, bf16, f16, f8 or auto\n");
   EXPECT_EQ(error("dcgan", "--batch=0"),
             "dcgan: --batch, --width, --steps, --accumulate: expected 1 or more\n");
-  EXPECT_EQ(error("dcgan", "--amp=f8"), "dcgan: --amp: expected off, bf16, f16 or auto\n");
+  EXPECT_EQ(error("dcgan", "--amp=f4"), "dcgan: --amp: expected off, bf16, f16, f8 or auto\n");
 }
 
 }  // namespace

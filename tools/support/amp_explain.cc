@@ -12,6 +12,7 @@
 #include "halftone/passes/amp/insert_amp_casts.h"
 #include "halftone/passes/amp/policy_match.h"
 #include "halftone/passes/amp/policy_text.h"
+#include "halftone/passes/amp/quantise_matmuls.h"
 #include "halftone/passes/amp/trim_amp_islands.h"
 #include "halftone/passes/pass_manager.h"
 #include "halftone/passes/rewrite/rewrite.h"
@@ -136,7 +137,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> WithPolicy(const ir::Graph& graph, am
     std::string why;
     policy.dtype =
         marker != nullptr ? marker->attrs().GetDType("dtype") : target.PreferredLowType(&why);
-    if (!IsLow(*policy.dtype)) {
+    if (!amp::IsPolicyDType(*policy.dtype)) {
       return FailedPrecondition(target.name(), " prefers f32: ", why,
                                 "; expected a policy with a dtype");
     }
@@ -154,6 +155,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> DecideUnder(const ir::Graph& graph, a
   passes::PassManager manager;
   manager.Add(passes::MakeInsertAmpCasts());
   manager.Add(passes::MakeTrimAmpIslands());
+  manager.Add(passes::MakeQuantiseMatmuls());
   passes::PassContext context;
   context.target = &target;
   HT_RETURN_IF_ERROR(manager.Run(*decided, context));
@@ -162,7 +164,10 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> DecideUnder(const ir::Graph& graph, a
 
 absl::StatusOr<std::string> WhyDecided(const ir::Graph& decided, const std::string& name) {
   for (const auto& node : decided.nodes()) {
-    if (node->path() == name || node->name() == name) return Chain(decided).TextOf(*node);
+    const std::string path = passes::PathInAmpReport(*node);
+    if (path == name || path.substr(path.rfind('/') + 1) == name || node->name() == name) {
+      return Chain(decided).TextOf(*node);
+    }
   }
   return NotFound("no node is called \"", Printable(name),
                   "\"; nearest: ", amp::NearNames(name, decided));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "halftone/passes/amp/insert_amp_casts.h"
+#include "halftone/passes/amp/quantise_matmuls.h"
 #include "halftone/passes/amp/trim_amp_islands.h"
 #include "halftone/passes/pass_manager.h"
 #include "halftone/passes/rewrite/rewrite.h"
@@ -18,6 +19,7 @@ absl::StatusOr<passes::AmpReport> DecideAmp(const ir::Graph& graph, const ir::Ta
   passes::PassManager manager;
   manager.Add(passes::MakeInsertAmpCasts());
   manager.Add(passes::MakeTrimAmpIslands());
+  manager.Add(passes::MakeQuantiseMatmuls());
   passes::PassContext context;
   context.target = &target;
   HT_RETURN_IF_ERROR(manager.Run(*decided, context));
