@@ -105,6 +105,27 @@ void AddCases_attention(std::vector<OpCase>& cases) {
                  .keys = 600,
                  .columns = 8,
                  .v_columns = 8});
+  // Whole tiles of bf16 in columns, over the edges of tiles in rows. Products by tiles read weights and
+  // the gradient of scores in bf16: each term is off by at most 2^-9 of itself.
+  const auto add_tiled = [&](const std::string& variant, AttentionSize s, ir::Attributes attrs,
+                             const std::vector<OpInput>& mask = {}) {
+    if (!attrs.Has("scale")) attrs.Set("scale", 0.125);
+    s.outer = {};
+    s.heads = 2;
+    const size_t before = cases.size();
+    add("bf16_tiles_" + variant, s, attrs, mask);
+    for (size_t i = before; i < cases.size(); ++i) cases[i].slack.of_largest_in_bf16 = 0x1p-8;
+  };
+  const AttentionSize odd = {
+      .key_heads = 1, .length = 81, .keys = 149, .columns = 32, .v_columns = 64};
+  add_tiled("plain", odd, {});
+  add_tiled("causal", odd, causal);
+  add_tiled("dropout", odd, dropout);
+  add_tiled("mask", odd, {{"scale", -0.125}}, {Pinned(Reals({81, 149}))});
+  add_tiled("few", {.length = 3, .keys = 5, .columns = 32, .v_columns = 32}, {}, {Bools({5})});
+  add_tiled("no_keys", {.keys = 0, .columns = 32, .v_columns = 32}, {});
+  add_tiled("chunks", {.key_heads = 1, .length = 70, .keys = 600, .columns = 64, .v_columns = 32},
+            {});
   // Masks: their gradient too, where they are numbers.
   add("mask", {}, {}, {Pinned(Reals({2, 2, 5, 7}))});
   add("mask_rows", {}, {}, {Pinned(Reals({7}))});

@@ -40,11 +40,13 @@ struct Tolerance {
 };
 Tolerance ToleranceFor(OpClass op_class, DType dtype);
 
-// What a case has beyond the tolerance of its op's class: a factor on that, and a difference that all
-// elements may have.
+// What a case has beyond the tolerance of its op's class: a factor on that, a difference that all
+// elements may have, and one in bf16 as a share of the largest value, where a kernel rounds what it
+// computes in between to bf16.
 struct Slack {
   double factor = 1;
   double absolute = 0;
+  double of_largest_in_bf16 = 0;
 };
 
 // Whether a kernel's result agrees with the reference's, naming the worst element if not. `slack`

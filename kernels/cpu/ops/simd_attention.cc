@@ -4,14 +4,17 @@
 //
 // A thread takes a tile of queries through all keys, a query a lane: scores are keys times queries,
 // so that maxima and sums over keys need no sums of lanes, and the result is made of values as they
-// lie, times the weights. Only queries are packed, once a tile.
+// lie, times the weights. Only queries are packed, once a tile. Where the processor has tiles for bf16,
+// products of bf16 go through them, with weights rounded to bf16; values are transposed before.
 #include <algorithm>
 #include <cmath>
 
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/ops/attention_steps.h"
 #include "halftone/kernels/cpu/simd/attention-inl.h"
+#include "halftone/kernels/cpu/simd/bf16_pack-inl.h"
 #include "halftone/kernels/cpu/support/attention_shape.h"
+#include "halftone/kernels/cpu/support/bf16_tiles.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/supports.h"
 
@@ -20,7 +23,8 @@ namespace halftone::kernels {
 namespace HWY_NAMESPACE {
 
 struct AttentionWork {
-  AttentionWork(const AttentionPlan& at, float* work)
+  template <typename Plan>
+  AttentionWork(const Plan& at, float* work)
       : scores(work + at.scores),
         max(work + at.max),
         sum(work + at.sum),
@@ -40,22 +44,24 @@ HWY_INLINE F32Vec ColumnMax(const float* x, int64_t stride, int64_t rows, F32Vec
   return hn::Max(a, b);
 }
 
-// Scores become exp(score - max), with the maximum of all keys so far. Gives whether what was added
-// up before has to shrink.
-HWY_INLINE bool Weigh(const ScoreTile& t, const AttentionWork& w) {
+// Scores, times a scale above 0, become exp(score - max), with the maximum of all keys so far. Gives
+// whether what was added up before has to shrink.
+HWY_INLINE bool Weigh(const ScoreTile& t, const AttentionWork& w, float scale) {
   const F32Tag d;
+  const F32Vec factor = hn::Set(d, scale);
   constexpr int64_t kStep = kLanes;
   bool shrinks = false;
   for (int64_t i = 0; i < t.width; i += kStep) {
     const F32Vec before = LoadVec(w.max + i);
-    const F32Vec max = ColumnMax(w.scores + i, t.width, t.keys, before);
+    const F32Vec largest = ColumnMax(w.scores + i, t.width, t.keys, hn::Set(d, kMinusInf));
+    const F32Vec max = hn::Max(before, hn::Mul(largest, factor));
     // Without a key so far all exponents are -inf, whatever finite number is taken off.
     const F32Vec shift = hn::IfThenElse(hn::Eq(max, hn::Set(d, kMinusInf)), hn::Zero(d), max);
     const F32Vec shrink = ExpOfScore(hn::Sub(before, shift));
     F32Vec sum = hn::Zero(d);
     for (int64_t j = 0; j < t.keys; ++j) {
       float* const at = w.scores + j * t.width + i;
-      const F32Vec weight = ExpOfScore(hn::Sub(LoadVec(at), shift));
+      const F32Vec weight = ExpOfScore(hn::MulSub(LoadVec(at), factor, shift));
       sum = hn::Add(sum, weight);
       StoreVec(weight, at);
     }
@@ -93,7 +99,7 @@ void AttentionTile(const AttentionRun& run, const AttentionHead& head, int64_t q
     const T* const k = static_cast<const T*>(head.k) + t.key * columns;
     const T* const v = static_cast<const T*>(head.v) + t.key * v_columns;
     Scores(run, head, t, RowsOf(k, t.keys, columns, false, work + at.keys), packed, w.scores);
-    if (Weigh(t, w) && t.key > 0) MultiplyRows(result, v_columns, t.width, w.shrink);
+    if (Weigh(t, w, 1.0f) && t.key > 0) MultiplyRows(result, v_columns, t.width, w.shrink);
     if (run.threshold > 0) {
       Keeps(run, head, t, work + at.keeps);
       MapVec2(w.scores, work + at.keeps, w.scores, t.keys * t.width,
@@ -115,6 +121,74 @@ void AttentionTile(const AttentionRun& run, const AttentionHead& head, int64_t q
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+
+void TurnValues(const AttentionRun& run, const void* v, int64_t keys, BF16* values, float* work) {
+  float* const pairs = work + TiledAttentionPlan(run).pairs;
+  TransposeRows(static_cast<const BF16*>(v), keys, run.v_columns, kTiledKeys,
+                reinterpret_cast<uint32_t*>(pairs), values);
+}
+
+void AttentionByTiles(const AttentionRun& run, const AttentionHead& head, const BF16* values,
+                      int64_t query, int64_t queries, void* y_data, AttentionStats<float> stats,
+                      float* work) {
+  const Bf16Tiles tiles;
+  const TiledAttentionPlan at(run);
+  const AttentionWork w(at, work);
+  auto* const packed = reinterpret_cast<uint32_t*>(work + at.queries);
+  auto* const pairs = reinterpret_cast<uint32_t*>(work + at.pairs);
+  float* const result = work + at.result;
+  ScoreTile t{query, queries, WholeLanes(queries), 0, 0};
+  const int64_t columns = run.columns, v_columns = run.v_columns;
+  TransposeWords(static_cast<const BF16*>(head.q) + query * columns, queries, columns / 2, t.width,
+                 packed, t.width);
+  std::fill_n(result, v_columns * t.width, 0.0f);
+  std::fill_n(w.max, t.width, kMinusInf);
+  std::fill_n(w.sum, t.width, 0.0f);
+  const F32Vec scale = hn::Set(F32Tag(), run.scale);
+  // Masks are for scaled scores; without one the scale can wait for the pass that makes the weights.
+  const bool masked = run.causal || head.mask != nullptr;
+  const float late = masked || run.scale <= 0 ? 1.0f : run.scale;
+  const int64_t key_end = run.causal ? std::min(run.keys, query + queries) : run.keys;
+  for (t.key = 0; t.key < key_end; t.key += kTiledKeys) {
+    t.keys = std::min(kTiledKeys, key_end - t.key);
+    const BF16* const k = WholeTiles(static_cast<const BF16*>(head.k) + t.key * columns, t.keys,
+                                     columns, reinterpret_cast<BF16*>(work + at.last_keys));
+    MultiplyBf16({(t.keys + 15) / 16 * 16, t.width, columns, k, columns, packed, t.width, w.scores,
+                  t.width});
+    if (late != run.scale) {
+      MapVec(w.scores, w.scores, t.keys * t.width, [scale](F32Vec x) { return hn::Mul(x, scale); });
+    }
+    MaskScores(run, head, t, w.scores);
+    if (Weigh(t, w, late) && t.key > 0) MultiplyRows(result, v_columns, t.width, w.shrink);
+    if (run.threshold > 0) {
+      Keeps(run, head, t, work + at.keeps);
+      MapVec2(w.scores, work + at.keeps, w.scores, t.keys * t.width,
+              [](F32Vec a, F32Vec b) { return hn::Mul(a, b); });
+    }
+    const int64_t depth = (t.keys + 31) / 32 * 32;
+    PairRows(w.scores, t.keys, t.width, depth, pairs);
+    AddBf16Product({v_columns, t.width, depth, values + t.key * v_columns, kTiledKeys, pairs,
+                    t.width, result, t.width});
+  }
+  float* row = work + at.rows;
+  TransposeWords(result, v_columns, t.width, v_columns, row, v_columns);
+  BF16* y = static_cast<BF16*>(y_data) + query * v_columns;
+  for (int64_t i = 0; i < queries; ++i, y += v_columns, row += v_columns) {
+    // No key, no weight: zeros.
+    const F32Vec factor = hn::Set(F32Tag(), w.sum[i] == 0 ? 0.0f : 1 / w.sum[i]);
+    MapVec(row, y, v_columns, [factor](F32Vec x) { return hn::Mul(x, factor); });
+    stats.max[query + i] = w.max[i];
+    stats.log_sum[query + i] = std::log(w.sum[i]);
+  }
+}
+
+TiledAttentionFns FindTiledAttention() { return {AttentionByTiles, TurnValues}; }
+
+#else
+TiledAttentionFns FindTiledAttention() { return {nullptr, nullptr}; }
+#endif
+
 AttentionFn FindAttention(DType dtype) {
   return dtype == DType::kF32   ? AttentionTile<float>
          : dtype == DType::kF16 ? AttentionTile<F16>
@@ -130,6 +204,7 @@ namespace halftone::kernels {
 namespace {
 
 HWY_EXPORT(FindAttention);
+HWY_EXPORT(FindTiledAttention);
 
 class AttentionKernel : public Kernel {
  public:
@@ -168,9 +243,71 @@ class AttentionKernel : public Kernel {
   AttentionFn fn_;
 };
 
+class TiledAttentionKernel : public Kernel {
+ public:
+  explicit TiledAttentionKernel(const ir::Node& node)
+      : shape_(node, kMask),
+        tiles_(shape_.heads() * shape_.tiles()),
+        slots_(shape_.Slots(tiles_)),
+        slot_floats_(TiledAttentionPlan(shape_.run()).size()),
+        key_tiles_((shape_.run().keys + kTiledKeys - 1) / kTiledKeys),
+        head_values_(key_tiles_ * kTiledKeys * shape_.run().v_columns),
+        fns_(HWY_DYNAMIC_DISPATCH(FindTiledAttention)()) {
+    workspace_bytes_ = static_cast<size_t>(slots_ * slot_floats_) * sizeof(float) +
+                       static_cast<size_t>(shape_.key_heads() * head_values_) * sizeof(BF16);
+  }
+
+  // Why a node of bf16 is refused, if it is.
+  static absl::Status Supports(const ir::Node& node) {
+    HT_RETURN_IF_ERROR(PlainInputs(node));
+    InitSimdDispatch();
+    if (!HasBf16Tiles() || HWY_DYNAMIC_DISPATCH(FindTiledAttention)().tile == nullptr) {
+      return Unimplemented("no tiles for bf16");
+    }
+    return WholeTilesOfColumns(node);
+  }
+
+  void Run(const KernelArgs& args) override {
+    AttentionRun run = shape_.run();
+    run.run = args.state->run_count;
+    auto* const work = static_cast<float*>(args.workspace);
+    auto* const values = reinterpret_cast<BF16*>(work + slots_ * slot_floats_);
+    const auto* const v = static_cast<const BF16*>(args.inputs[2]);
+    shape_.Deal(shape_.key_heads() * key_tiles_, slots_, [&](int64_t task, int64_t slot) {
+      const int64_t head = task / key_tiles_, key = task % key_tiles_ * kTiledKeys;
+      fns_.turn(run, v + (head * run.keys + key) * run.v_columns,
+                std::min(kTiledKeys, run.keys - key),
+                values + head * head_values_ + key * run.v_columns, work + slot * slot_floats_);
+    });
+    auto* const max = static_cast<float*>(args.outputs[1]);
+    float* const log_sum = max + shape_.heads() * run.length;
+    const void* const mask = shape_.has_mask() ? args.inputs[kMask] : nullptr;
+    shape_.Deal(tiles_, slots_, [&](int64_t task, int64_t slot) {
+      const int64_t number = task / shape_.tiles();
+      const int64_t query = task % shape_.tiles() * kQueryTile;
+      const int64_t row = number * run.length;
+      fns_.tile(run, shape_.Head(number, args.inputs[0], args.inputs[1], v, mask),
+                values + number / shape_.group() * head_values_, query,
+                std::min(kQueryTile, run.length - query),
+                static_cast<BF16*>(args.outputs[0]) + row * run.v_columns,
+                {max + row, log_sum + row}, work + slot * slot_floats_);
+    });
+  }
+
+ private:
+  static constexpr int kMask = 3;
+
+  AttentionShape shape_;
+  int64_t tiles_, slots_, slot_floats_;
+  int64_t key_tiles_, head_values_;
+  TiledAttentionFns fns_;
+};
+
 }  // namespace
 
 void Register_cpu_simd_attention(KernelRegistry& r) {
+  AddNativeCandidate<TiledAttentionKernel>(r, "amx", "scaled_dot_product_attention", {DType::kBF16},
+                                           TiledAttentionKernel::Supports);
   AddSimdCandidate<AttentionKernel>(r, "scaled_dot_product_attention", PlainInputs);
 }
 

@@ -10,41 +10,16 @@
 
 #include "halftone/core/threads.h"
 #include "halftone/kernels/cpu/ops/attention_steps.h"
+#include "halftone/kernels/cpu/ops/tiled_attention_grad-inl.h"
 #include "halftone/kernels/cpu/simd/attention-inl.h"
 #include "halftone/kernels/cpu/support/attention_shape.h"
+#include "halftone/kernels/cpu/support/bf16_tiles.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 #include "halftone/kernels/supports.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace halftone::kernels {
 namespace HWY_NAMESPACE {
-
-template <typename T>
-void StoreScaled(const float* x, int64_t stride, int64_t rows, int64_t n, float scale,
-                 void* y_data) {
-  T* y = static_cast<T*>(y_data);
-  const F32Vec factor = hn::Set(F32Tag(), scale);
-  for (int64_t r = 0; r < rows; ++r, x += stride, y += n) {
-    MapVec(x, y, n, [factor](F32Vec v) { return hn::Mul(v, factor); });
-  }
-}
-
-// sum(dy y) of each of `rows` rows; in f64 where a row is long.
-template <typename T>
-void Deltas(const T* dy, const T* y, int64_t rows, int64_t n, float* deltas) {
-  for (int64_t r = 0; r < rows; ++r, dy += n, y += n) {
-    const F32Tag d;
-    double total = 0;
-    F32Vec sum = hn::Zero(d);
-    ForBlocks(
-        n, [&](auto load, size_t) { sum = hn::MulAdd(load(dy), load(y), sum); },
-        [&] {
-          total += SumOf(sum);
-          sum = hn::Zero(d);
-        });
-    deltas[r] = static_cast<float>(total);
-  }
-}
 
 template <typename T>
 void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
@@ -127,8 +102,25 @@ void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
 
 template <typename T>
 AttentionGradFns GradFnsOf() {
-  return {AttentionGradOfTile<T>, StoreScaled<T>, kLanes};
+  const auto floats = [](const AttentionRun& run, int64_t /*chunk_keys*/) {
+    return AttentionGradPlan(run, WholeLanes(run.columns), WholeLanes(run.v_columns)).size();
+  };
+  return {kQueryTile, floats, AttentionGradOfTile<T>, StoreScaled<T>, kLanes};
 }
+
+#if HWY_TARGET == HWY_AVX3
+AttentionGradFns FindTiledAttentionGrad() {
+  const auto floats = [](const AttentionRun& run, int64_t chunk_keys) {
+    return TiledAttentionGradPlan(run, chunk_keys).size();
+  };
+  return {kTiledQueries, floats, AttentionGradByTiles, StoreScaled<BF16>, kLanes};
+}
+
+#else
+AttentionGradFns FindTiledAttentionGrad() {
+  return {kTiledQueries, nullptr, nullptr, nullptr, kLanes};
+}
+#endif
 
 AttentionGradFns FindAttentionGrad(DType dtype) {
   return dtype == DType::kF32   ? GradFnsOf<float>()
@@ -145,13 +137,17 @@ namespace halftone::kernels {
 namespace {
 
 HWY_EXPORT(FindAttentionGrad);
+HWY_EXPORT(FindTiledAttentionGrad);
 
 class AttentionGradKernel : public Kernel {
  public:
   explicit AttentionGradKernel(const ir::Node& node)
+      : AttentionGradKernel(node,
+                            HWY_DYNAMIC_DISPATCH(FindAttentionGrad)(node.output_type().dtype)) {}
+  AttentionGradKernel(const ir::Node& node, const AttentionGradFns& fns)
       : shape_(node, kMask),
         size_(static_cast<int64_t>(SizeOf(node.output_type().dtype))),
-        fns_(HWY_DYNAMIC_DISPATCH(FindAttentionGrad)(node.output_type().dtype)) {
+        fns_(fns) {
     // Tasks from which there is one for every thread of a usual machine, and no chunk of few keys.
     constexpr int64_t kEnoughTasks = 16, kFewestKeys = 4 * kKeyTile;
     const AttentionRun& r = shape_.run();
@@ -163,7 +159,7 @@ class AttentionGradKernel : public Kernel {
     chunk_keys_ = (tiles + chunks_ - 1) / chunks_ * kKeyTile;
     tasks_ = shape_.key_heads() * chunks_;
     slots_ = shape_.Slots(tasks_);
-    plan_floats_ = AttentionGradPlan(r, whole_, v_whole_).size();
+    plan_floats_ = fns_.floats(r, chunk_keys_);
     slot_floats_ = plan_floats_ + chunk_keys_ * (whole_ + v_whole_);
     part_floats_ = chunks_ > 1 ? shape_.query_elements() : 0;
     workspace_bytes_ =
@@ -220,8 +216,8 @@ class AttentionGradKernel : public Kernel {
       }
       const AttentionHead head =
           shape_.Head(number, args.inputs[0], args.inputs[1], args.inputs[2], mask);
-      for (tile.query = 0; tile.query < run.length; tile.query += kQueryTile) {
-        tile.queries = std::min(kQueryTile, run.length - tile.query);
+      for (tile.query = 0; tile.query < run.length; tile.query += fns_.query_tile) {
+        tile.queries = std::min(fns_.query_tile, run.length - tile.query);
         fns_.tile(run, head, tile, work);
       }
     }
@@ -250,9 +246,27 @@ class AttentionGradKernel : public Kernel {
   int64_t plan_floats_, slot_floats_, part_floats_;
 };
 
+class TiledAttentionGradKernel : public AttentionGradKernel {
+ public:
+  explicit TiledAttentionGradKernel(const ir::Node& node)
+      : AttentionGradKernel(node, HWY_DYNAMIC_DISPATCH(FindTiledAttentionGrad)()) {}
+
+  // Why a node of bf16 is refused, if it is.
+  static absl::Status Supports(const ir::Node& node) {
+    HT_RETURN_IF_ERROR(PlainInputs(node));
+    InitSimdDispatch();
+    if (!HasBf16Tiles() || HWY_DYNAMIC_DISPATCH(FindTiledAttentionGrad)().tile == nullptr) {
+      return Unimplemented("no tiles for bf16");
+    }
+    return WholeTilesOfColumns(node);
+  }
+};
+
 }  // namespace
 
 void Register_cpu_simd_attention_grad(KernelRegistry& r) {
+  AddNativeCandidate<TiledAttentionGradKernel>(r, "amx", "scaled_dot_product_attention_grad",
+                                               {DType::kBF16}, TiledAttentionGradKernel::Supports);
   AddSimdCandidate<AttentionGradKernel>(r, "scaled_dot_product_attention_grad", PlainInputs);
 }
 

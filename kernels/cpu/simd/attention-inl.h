@@ -58,6 +58,34 @@ void PackTransposed(const T* x, int64_t rows, int64_t n, int64_t width, float sc
   }
 }
 
+// x [rows, n], `stride` apart, times scale to y [rows, n].
+template <typename T>
+void StoreScaled(const float* x, int64_t stride, int64_t rows, int64_t n, float scale,
+                 void* y_data) {
+  T* y = static_cast<T*>(y_data);
+  const F32Vec factor = hn::Set(F32Tag(), scale);
+  for (int64_t r = 0; r < rows; ++r, x += stride, y += n) {
+    MapVec(x, y, n, [factor](F32Vec v) { return hn::Mul(v, factor); });
+  }
+}
+
+// sum(dy y) of each of `rows` rows; in f64 where a row is long.
+template <typename T>
+void Deltas(const T* dy, const T* y, int64_t rows, int64_t n, float* deltas) {
+  for (int64_t r = 0; r < rows; ++r, dy += n, y += n) {
+    const F32Tag d;
+    double total = 0;
+    F32Vec sum = hn::Zero(d);
+    ForBlocks(
+        n, [&](auto load, size_t) { sum = hn::MulAdd(load(dy), load(y), sum); },
+        [&] {
+          total += SumOf(sum);
+          sum = hn::Zero(d);
+        });
+    deltas[r] = static_cast<float>(total);
+  }
+}
+
 // Sets the scores that the mask forbids to -inf, or adds it. A column is a query: the mask's rows
 // are walked as they lie.
 template <typename M>
@@ -105,11 +133,9 @@ HWY_INLINE void ApplyCausal(const ScoreTile& t, float* scores) {
   }
 }
 
-// scores = keys times the packed queries, which are scaled, behind the masks.
-HWY_INLINE void Scores(const AttentionRun& run, const AttentionHead& head, const ScoreTile& t,
-                       FloatRows keys, const float* packed_queries, float* scores) {
-  Multiply({t.keys, t.width, run.columns, keys.data, keys.stride, 1, packed_queries, t.width,
-            scores, t.width});
+// Applies the masks to a tile of scores.
+HWY_INLINE void MaskScores(const AttentionRun& run, const AttentionHead& head, const ScoreTile& t,
+                           float* scores) {
   if (run.causal && t.key + t.keys - 1 > t.query) ApplyCausal(t, scores);
   if (head.mask == nullptr) return;
   if (run.bool_mask) {
@@ -117,6 +143,14 @@ HWY_INLINE void Scores(const AttentionRun& run, const AttentionHead& head, const
   } else {
     ApplyMask(run, static_cast<const float*>(head.mask), t, scores);
   }
+}
+
+// scores = keys times the packed queries, which are scaled, behind the masks.
+HWY_INLINE void Scores(const AttentionRun& run, const AttentionHead& head, const ScoreTile& t,
+                       FloatRows keys, const float* packed_queries, float* scores) {
+  Multiply({t.keys, t.width, run.columns, keys.data, keys.stride, 1, packed_queries, t.width,
+            scores, t.width});
+  MaskScores(run, head, t, scores);
 }
 
 // What dropout multiplies each weight by, laid as the scores: 0 or 1 / (1 - p).

@@ -8,6 +8,9 @@ namespace halftone::kernels {
 // Queries that are worked on together, a lane each, and keys that they meet at a time: their scores
 // and the operands of their products stay in the first-level cache.
 inline constexpr int64_t kQueryTile = 64, kKeyTile = 64;
+// Products by tiles of bf16 are so fast that reading and writing what they add to counts: attention
+// takes more keys at a time, its gradient more queries.
+inline constexpr int64_t kTiledKeys = 128, kTiledQueries = 128;
 
 // What holds for all rows of a run.
 struct AttentionRun {

@@ -73,4 +73,16 @@ AttentionHead AttentionShape::Head(int64_t number, const void* q, const void* k,
   return head;
 }
 
+absl::Status WholeTilesOfColumns(const ir::Node& node) {
+  constexpr int64_t kDepth = 32;
+  for (const int port : {0, 2}) {
+    const Shape& shape = node.input_type(port).shape;
+    const int64_t columns = shape[shape.rank() - 1];
+    if (columns == 0 || columns % kDepth != 0) {
+      return Unimplemented(columns, " columns; tiles take multiples of ", kDepth);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace halftone::kernels

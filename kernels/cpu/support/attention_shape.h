@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "halftone/core/status.h"
 #include "halftone/core/threads.h"
 #include "halftone/graph/ir/graph.h"
 #include "halftone/kernels/cpu/simd/attention_fns.h"
@@ -53,5 +54,8 @@ class AttentionShape {
   // Where the mask of each head begins, in bytes; empty: no mask.
   std::vector<int64_t> mask_starts_;
 };
+
+// Unimplemented unless columns and v_columns are whole tiles of bf16 (bf16_tiles.h).
+absl::Status WholeTilesOfColumns(const ir::Node& node);
 
 }  // namespace halftone::kernels
