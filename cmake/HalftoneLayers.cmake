@@ -26,10 +26,8 @@ function(halftone_simd_batches list name)
   endif()
   set(others ${${list}})
   list(REMOVE_ITEM others ${simd})
-  set(batch_size 6)  # one takes as long as a batch of other sources
-  if(HALFTONE_BATCH LESS batch_size)
-    set(batch_size ${HALFTONE_BATCH})
-  endif()
+  # One takes as long as three of the others.
+  math(EXPR batch_size "(6 * ${HALFTONE_BATCH} + 15) / 16")
   set(batches)
   while(simd)
     list(SUBLIST simd 0 ${batch_size} batch)

@@ -28,7 +28,12 @@ cmake -S . -B "$build" -G Ninja --log-level=WARNING \
 cmake --build "$build" --target halftone_generated >/dev/null
 
 if ((batch == 1)); then
-  files=("$@")
+  # A SIMD source is compiled as the batch that includes it.
+  files=()
+  for file in "$@"; do
+    batched=$(grep -ls "\"halftone/$file\"" "$build"/include/batches/*.cc || true)
+    files+=("${batched:-$file}")
+  done
 else
   # Files of the source tree and batches of them; what is generated is not ours to judge.
   skip='/generated/|/halftone_proto\.dir/|_pch\.dir/|/pch\.cc$|\.cu$'

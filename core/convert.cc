@@ -20,10 +20,10 @@ struct BoolByte {
 static_assert(sizeof(BoolByte) == sizeof(bool));
 
 template <typename T>
-constexpr bool kIsLow = std::is_same_v<T, F16> || std::is_same_v<T, BF16> ||
-                        std::is_same_v<T, F8E4M3> || std::is_same_v<T, F8E5M2>;
+constexpr bool kIsNarrow = std::is_same_v<T, F16> || std::is_same_v<T, BF16> ||
+                           std::is_same_v<T, F8E4M3> || std::is_same_v<T, F8E5M2>;
 template <typename T>
-constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsLow<T>;
+constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsNarrow<T>;
 
 template <typename T>
 T SaturateDouble(double x) {
@@ -62,7 +62,7 @@ template <typename T>
 T FromDouble(double x) {
   if constexpr (std::is_same_v<T, BoolByte>) {
     return {static_cast<uint8_t>(x != 0)};
-  } else if constexpr (kIsLow<T>) {
+  } else if constexpr (kIsNarrow<T>) {
     return T(x);
   } else if constexpr (kIsFloat<T>) {
     return static_cast<T>(x);
@@ -86,7 +86,7 @@ template <typename T>
 T FromInt(int64_t x) {
   if constexpr (std::is_same_v<T, BoolByte>) {
     return {static_cast<uint8_t>(x != 0)};
-  } else if constexpr (kIsLow<T>) {
+  } else if constexpr (kIsNarrow<T>) {
     return T(StickyDouble(x));
   } else if constexpr (kIsFloat<T>) {
     return static_cast<T>(x);

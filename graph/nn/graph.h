@@ -248,10 +248,9 @@ class Graph {
   // pattern that matches none is a mistake.
   ParameterSplit split_parameters(const std::vector<std::string>& patterns,
                                   Loc loc = Loc::current());
-  // Optimizers are named optimizer0, optimizer1, ... in order. Only f32 and f64 parameters of this
-  // graph (of optimizers that keep their weights in bf16 f32 alone, and bf16), each in one group of one
-  // optimizer. What build() does not use stays as it is, which
-  // notes() tells.
+  // Optimizers are named optimizer0, optimizer1, ... in order. Only parameters of this graph, each in one
+  // group of one optimizer: of f32 or f64, and for an optimizer that keeps weights in bf16 of f32 or bf16.
+  // What build() does not use stays as it is, which notes() tells.
   OptimizerHandle add_optimizer(const optim::Optimizer& optimizer, Loc loc = Loc::current());
   // Has the base rates of an optimizer follow a metric, see PlateauHandle::step; one for each
   // optimizer. Its state is the graph's: "optimizer0.plateau.best", ...

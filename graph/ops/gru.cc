@@ -2,9 +2,7 @@
 // gates is made before, by one product over all steps, and so are the gradients of all weights after.
 #include "halftone/graph/ops/support/recurrence.h"
 
-// The inner name keeps ports apart from those of the other recurrence in a batched compile.
 namespace halftone::ops {
-namespace gru_ops {
 namespace {
 
 using ir::Expr;
@@ -79,10 +77,8 @@ ir::OpRecord GruRecord(const char* name) {
 }
 
 }  // namespace
-}  // namespace gru_ops
 
 void Register_gru(ir::OpRegistry& registry) {
-  using namespace gru_ops;  // NOLINT(google-build-using-namespace)
   ir::OpRecord r = GruRecord("gru");
   r.doc =
       "Steps over time, with x = (xr, xz, xn) what the input and its biases give to the gates and "

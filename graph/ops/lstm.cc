@@ -3,9 +3,7 @@
 // after.
 #include "halftone/graph/ops/support/recurrence.h"
 
-// The inner name keeps ports apart from those of the other recurrence in a batched compile.
 namespace halftone::ops {
-namespace lstm_ops {
 namespace {
 
 using ir::Expr;
@@ -103,10 +101,8 @@ ir::OpRecord LstmRecord(const char* name) {
 }
 
 }  // namespace
-}  // namespace lstm_ops
 
 void Register_lstm(ir::OpRegistry& registry) {
-  using namespace lstm_ops;  // NOLINT(google-build-using-namespace)
   const ir::DTypeSet wide{DType::kF64, DType::kF32};
   const ir::InputSpec projection = {"w_hr", ir::kFloats, "[P,H]; absent: P = H", /*optional=*/true};
 
