@@ -27,7 +27,7 @@ function(halftone_simd_batches list name)
   set(others ${${list}})
   list(REMOVE_ITEM others ${simd})
   # One takes as long as three of the others.
-  math(EXPR batch_size "(6 * ${HALFTONE_BATCH} + 15) / 16")
+  math(EXPR batch_size "(3 * ${HALFTONE_BATCH} + 7) / 8")
   set(batches)
   while(simd)
     list(SUBLIST simd 0 ${batch_size} batch)

@@ -1,6 +1,6 @@
 # Options and compile flags of every target.
 option(HALFTONE_WERROR "Warnings are errors" OFF)
-set(HALFTONE_BATCH 16 CACHE STRING "Sources that are compiled together; 1: each alone")
+set(HALFTONE_BATCH 32 CACHE STRING "Sources that are compiled together; 1: each alone")
 option(HALFTONE_PCH "Precompiled header for tests" ON)
 option(HALFTONE_OPENMP "Threads through OpenMP (shared with oneDNN)" ON)
 option(HALFTONE_BUILD_TESTS "Build tests/" ON)

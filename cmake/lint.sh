@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${LINT_BUILD:-build/lint}
 jobs=${JOBS:-$(nproc)}
-batch=16
+batch=32
 if (($# > 0)) && [[ $1 != --shipped ]]; then
   batch=1
   build+=_files

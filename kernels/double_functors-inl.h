@@ -29,12 +29,18 @@ inline V ProductErrorV(V a, V b, V p) { return std::fma(a, b, -p); }
 
 }  // namespace halftone::kernels::in_double
 
-// What functors-inl.h has from Highway where it is included for vectors.
+// What functors-inl.h has from Highway where it is included for vectors; a batch may have read Highway before.
+#pragma push_macro("HWY_BEFORE_NAMESPACE")
+#pragma push_macro("HWY_AFTER_NAMESPACE")
+#pragma push_macro("HWY_NAMESPACE")
+#undef HWY_BEFORE_NAMESPACE
+#undef HWY_AFTER_NAMESPACE
+#undef HWY_NAMESPACE
 #define HWY_BEFORE_NAMESPACE() static_assert(true)
 #define HWY_AFTER_NAMESPACE() static_assert(true)
 #define HWY_NAMESPACE in_double
 #include "halftone/kernels/functors-inl.h"
-#undef HWY_NAMESPACE
-#undef HWY_AFTER_NAMESPACE
-#undef HWY_BEFORE_NAMESPACE
+#pragma pop_macro("HWY_NAMESPACE")
+#pragma pop_macro("HWY_AFTER_NAMESPACE")
+#pragma pop_macro("HWY_BEFORE_NAMESPACE")
 #undef HT_FUNCTOR_INLINE
