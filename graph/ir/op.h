@@ -114,6 +114,9 @@ struct AmpTrait {
   bool all_inputs_share = false;
   bool accumulates_in_f32 = false;  // computes inside in f32 whatever the storage
   bool cast_output_only = false;    // embedding: rows are cast, the table is not
+  // Inputs of which it reads 16-bit elements as their copy in f32: it computes as on that copy, and
+  // rounds an output of their dtype once. The copy is then not made (clean-up-casts).
+  std::vector<int> widens_inputs = {};
   std::function<std::optional<AmpRefinement>(const Node&, DType low)> refine = {};  // may be empty
   // By the ranges of the inputs; empty, or nothing: no rounding is enlarged.
   std::function<std::optional<AmpMagnified>(const Node&, DType low,

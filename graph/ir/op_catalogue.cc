@@ -84,6 +84,7 @@ std::string OpRecord::ToCatalogue() const {
   if (!amp.keep_f32_outputs.empty()) {
     text += " Outputs in f32: " + Ports(amp.keep_f32_outputs) + ".";
   }
+  if (!amp.widens_inputs.empty()) text += " Widened as read: " + Ports(amp.widens_inputs) + ".";
   if (amp.accumulates_in_f32) text += " Accumulates in f32.";
   text += std::string("\n* Gradient: ") + GradientOf(*this) + "\n";
   if (is_marker) text += "* A marker: removed by the pass that lowers it.\n";

@@ -68,6 +68,7 @@ absl::Status CheckTraits(const OpRecord& op) {
   const size_t inputs = op.inputs.size(), outputs = op.outputs.size();
   HT_RETURN_IF_ERROR(CheckPorts(op, "amp.keep_f32_inputs", op.amp.keep_f32_inputs, inputs));
   HT_RETURN_IF_ERROR(CheckPorts(op, "amp.keep_f32_outputs", op.amp.keep_f32_outputs, outputs));
+  HT_RETURN_IF_ERROR(CheckPorts(op, "amp.widens_inputs", op.amp.widens_inputs, inputs));
   HT_RETURN_IF_ERROR(CheckPorts(op, "amp.same_dtype_inputs", op.amp.same_dtype_inputs, inputs));
   HT_RETURN_IF_ERROR(
       CheckPorts(op, "layout.channels_last_inputs", op.layout.channels_last_inputs, inputs));

@@ -132,6 +132,7 @@ ir::OpRecord CrossEntropyRecord(const char* name) {
       {"reduction", ir::AttrType::kString, std::string("mean"), "\"mean\", \"sum\" or \"none\""}};
   r.amp = Deny("the loss and its gradient need f32's range and digits");
   r.amp.accumulates_in_f32 = true;
+  r.amp.widens_inputs = {0};
   r.fusion = ir::FusionClass::kReduction;
   r.index_extent = ExtentAlongAxis();
   r.cost = FlopsPerInput(5);

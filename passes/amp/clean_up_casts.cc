@@ -1,8 +1,10 @@
 #include "halftone/passes/amp/clean_up_casts.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
+#include "halftone/graph/ir/infer.h"
 #include "halftone/passes/rewrite/replacements.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
@@ -18,6 +20,83 @@ bool CanWriteF32(const ir::Node& node) {
   return has_out && IsLow(node.output_type().dtype) && node.attrs().GetString("out").empty();
 }
 
+// Ops that read a 16-bit value where they read its cast to f32, see ir::AmpTrait::widens_inputs.
+class WidenedReads {
+ public:
+  WidenedReads(ir::Graph& graph, const ir::Target& target)
+      : graph_(graph), target_(target), uses_(graph) {}
+
+  // The number of casts that are gone.
+  absl::StatusOr<int64_t> Run() {
+    for (ir::Node* node : Snapshot(graph_)) {
+      replacements_.Update(*node);
+      if (gone_.count(node) == 0 && MayGo(*node)) HT_RETURN_IF_ERROR(ReadSourceOf(*node));
+    }
+    replacements_.Finish(graph_);
+    graph_.Remove({gone_.begin(), gone_.end()});
+    return static_cast<int64_t>(gone_.size());
+  }
+
+ private:
+  bool MayGo(const ir::Node& cast) const {
+    if (!IsCast(cast) || cast.output_type().dtype != DType::kF32) return false;
+    if (!IsLow(cast.input_type(0).dtype) || uses_.is_output(cast.output())) return false;
+    const auto& readers = uses_.uses(cast.output());
+    return std::all_of(readers.begin(), readers.end(), [&](const ir::UseMap::Use& use) {
+      return Contains(use.node->op().amp.widens_inputs, use.port) && CanRead(*use.node, cast);
+    });
+  }
+
+  bool CanRead(const ir::Node& reader, const ir::Node& cast) const {
+    const ir::ValueType& low = cast.input_type(0);
+    if (!target_.HasKernel(reader.op().name, low.dtype)) return false;
+    std::vector<ir::ValueType> inputs;
+    for (const ir::Value& v : reader.inputs()) {
+      inputs.push_back(v == cast.output() ? low : v.type());
+    }
+    const auto types = ir::InferTypes(reader.op(), reader.Label(), inputs, reader.attrs());
+    if (!types.ok()) return false;  // another operand shares the dtype
+    for (int i = 0; i < reader.num_outputs(); ++i) {
+      if ((*types)[static_cast<size_t>(i)] == reader.output_type(i)) continue;
+      if (!IsReadAs(reader.output(i), low.dtype)) return false;
+    }
+    return true;
+  }
+
+  // Whether all that reads `v` are casts to `low`.
+  bool IsReadAs(ir::Value v, DType low) const {
+    const auto& readers = uses_.uses(v);
+    return !uses_.is_output(v) &&
+           std::all_of(readers.begin(), readers.end(), [&](const ir::UseMap::Use& use) {
+             return IsCast(*use.node) && use.node->output_type().dtype == low;
+           });
+  }
+
+  absl::Status ReadSourceOf(ir::Node& cast) {
+    for (const ir::UseMap::Use& use : uses_.uses(cast.output())) {
+      ir::Node& reader = *use.node;
+      const std::vector<ir::ValueType> before = reader.mutable_output_types();
+      reader.set_input(use.port, cast.input(0));
+      HT_RETURN_IF_ERROR(Reinfer(reader));
+      for (int i = 0; i < reader.num_outputs(); ++i) {
+        if (reader.output_type(i) == before[static_cast<size_t>(i)]) continue;
+        for (const ir::UseMap::Use& read : uses_.uses(reader.output(i))) {
+          replacements_.Replace(read.node->output(), reader.output(i));
+          gone_.insert(read.node);
+        }
+      }
+    }
+    gone_.insert(&cast);
+    return absl::OkStatus();
+  }
+
+  ir::Graph& graph_;
+  const ir::Target& target_;
+  const ir::UseMap uses_;
+  Replacements replacements_;
+  std::set<ir::Node*> gone_;
+};
+
 class CleanUpCasts : public Pass {
  public:
   const char* name() const override { return "clean-up-casts"; }
@@ -25,11 +104,13 @@ class CleanUpCasts : public Pass {
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
     const int64_t removed = ShortenChains(graph);
     const int64_t merged = MergeEqualCasts(graph);
+    HT_ASSIGN_OR_RETURN(const int64_t widened, WidenedReads(graph, *context.target).Run());
     HT_ASSIGN_OR_RETURN(const int64_t absorbed, AbsorbCasts(graph));
     context.stats["removed"] += removed;
     context.stats["merged"] += merged;
+    context.stats["widened"] += widened;
     context.stats["absorbed"] += absorbed;
-    return removed + merged + absorbed > 0;
+    return removed + merged + widened + absorbed > 0;
   }
 
  private:

@@ -53,6 +53,8 @@ const Bad kBad[] = {
      "op good_op2: amp.keep_f32_inputs names port 2; expected 0..1"},
     {[](OpRecord& op) { op.amp.keep_f32_outputs = {1}; },
      "op good_op2: amp.keep_f32_outputs names port 1; expected 0..0"},
+    {[](OpRecord& op) { op.amp.widens_inputs = {2}; },
+     "op good_op2: amp.widens_inputs names port 2; expected 0..1"},
     {[](OpRecord& op) {
        op.amp.same_dtype_inputs = {0, -1};
      },
@@ -137,6 +139,7 @@ TEST(OpCatalogue, SaysWhatTheRecordSays) {
   op.outputs[0].doc = "[N]";
   op.attrs[0].doc = "a number";
   op.amp.keep_f32_inputs = {1};
+  op.amp.widens_inputs = {0};
   op.amp.accumulates_in_f32 = true;
   op.index_extent = [](const Node&) { return int64_t{1}; };
   EXPECT_EQ(op.ToCatalogue(), R"(### good_op2
@@ -156,7 +159,7 @@ y = x + b.
 | --- | --- | --- | --- |
 | `k` | int | `1` | a number |
 
-* AMP: f16 deny, bf16 deny: in a test. Inputs in f32: 1. Accumulates in f32.
+* AMP: f16 deny, bf16 deny: in a test. Inputs in f32: 1. Widened as read: 0. Accumulates in f32.
 * Gradient: none
 * May fault at run time: an index out of range.
 * Source: A book, eq. 1

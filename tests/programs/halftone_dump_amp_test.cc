@@ -84,9 +84,9 @@ TEST_F(HalftoneDumpAmp, EndsWithTheCastsOfAStep) {
               ::testing::EndsWith("\n"
                                   "casts a step  at each operand  bytes  as it runs  bytes\n"
                                   "weights                     1   72 B           0    0 B\n"
-                                  "activations                 2  336 B           2  336 B\n"
-                                  "gradients                   2  216 B           1  144 B\n"
-                                  "all                         5  624 B           3  480 B\n"
+                                  "activations                 2  336 B           1  192 B\n"
+                                  "gradients                   2  216 B           0    0 B\n"
+                                  "all                         5  624 B           1  192 B\n"
                                   "casts of weights kept from step to step: 1\n"));
   const Result json = Start("tools/halftone_dump", step + " --amp --format=json");
   EXPECT_THAT(json.out, HasSubstr("\"step_casts\": {"));
