@@ -25,6 +25,7 @@
 #include "halftone/passes/rewrite/eliminate_common_subexpressions.h"
 #include "halftone/passes/rewrite/eliminate_dead_code.h"
 #include "halftone/passes/rewrite/fold_constants.h"
+#include "halftone/passes/rewrite/fuse.h"
 #include "halftone/passes/rewrite/simplify.h"
 
 namespace halftone::passes {
@@ -72,6 +73,7 @@ constexpr struct {
     {"quantise-matmuls", &MakeQuantiseMatmuls},
     {"assign-layouts", &MakeAssignLayouts},
     {"widen-operands", &MakeWidenOperands},
+    {"fuse", &MakeFuse},
     {"advance-updates", &MakeAdvanceUpdates},
     {"rematerialise", &MakeRematerialise},
     {"group-updates", &MakeGroupUpdates},
@@ -159,6 +161,9 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.AddGroup("tidy", Tidying());
   // When operands have their dtypes and layouts, by which kernels accept or refuse them.
   manager.Add(MakeWidenOperands());
+  // When kernels are settled and nothing looks for elementwise ops by name any more. Before what goes
+  // by the order of nodes, and plans what they hold.
+  manager.Add(MakeFuse());
   // When nothing adds or moves a node that reads a variable, but for what follows.
   manager.Add(MakeAdvanceUpdates());
   // When nothing merges equal nodes any more, and a node has all that its kernel is chosen by: what

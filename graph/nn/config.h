@@ -72,6 +72,9 @@ class StepConfig {
   // Whether every run adds in the same order, so that equal steps give equal bits. false: a library
   // may take convolutions that are faster and do not.
   bool deterministic = true;
+  // Whether neighbouring elementwise ops become one node, which reads and writes memory once. The
+  // results keep their bits; off, every op is a node of its own in dumps and profiles.
+  bool allow_fusion = true;
   // Whether norm statistics and other buffers move in a step that a grad scaler or skip_nonfinite
   // skips.
   bool update_buffers_on_skip = false;

@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
     builder.Root("numerics", {},
                  {{"allow_tf32", config_.allow_tf32}, {"deterministic", config_.deterministic}});
   }
+  if (!config_.allow_fusion) builder.Root("no_fusion", {});
   if (config_.memory_budget != 0) {
     builder.Root("memory_budget", {}, {{"bytes", config_.memory_budget}});
   }
