@@ -36,6 +36,7 @@ class DescribedTarget : public ir::Target {
   bool RoundsBiases() const override { return d_.traits.rounds_biases; }
   bool KeepsLowWeights() const override { return d_.traits.keeps_low_weights; }
   bool RunsOnAfterFault() const override { return d_.traits.runs_on_after_fault; }
+  bool FusesElementwise() const override { return d_.traits.fuses_elementwise; }
   std::string WhyWidened(const ir::Node&) const override { return ""; }
   bool JoinsUpdates(const std::string& op) const override { return d_.joins_updates && CanRun(op); }
   ir::KernelTraits TraitsOf(const ir::Node&) const override { return {}; }

@@ -16,6 +16,7 @@ struct TargetTraits {
   bool rounds_biases = false;
   bool keeps_low_weights = false;
   bool runs_on_after_fault = false;
+  bool fuses_elementwise = false;
   // Why kernels of libraries are not to compute on bf16; empty: they are.
   std::string slow_bf16 = {};
   // Why the device has no products of 8-bit operands; empty: its kernels tell.
@@ -41,6 +42,7 @@ class RegistryTarget : public ir::Target {
   bool RoundsBiases() const override { return traits_.rounds_biases; }
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
   bool RunsOnAfterFault() const override { return traits_.runs_on_after_fault; }
+  bool FusesElementwise() const override { return traits_.fuses_elementwise; }
   // The refusal of the first candidate, where the one that a step gets widens.
   std::string WhyWidened(const ir::Node& node) const override;
   bool JoinsUpdates(const std::string& op) const override;

@@ -26,6 +26,7 @@
 #include "halftone/tools/support/amp_table.h"
 #include "halftone/tools/support/cast_report.h"
 #include "halftone/tools/support/cost_report.h"
+#include "halftone/tools/support/fusion_report.h"
 #include "halftone/tools/support/graph_diff.h"
 #include "halftone/tools/support/graph_dot.h"
 #include "halftone/tools/support/graph_json.h"
@@ -55,6 +56,8 @@ ABSL_FLAG(std::string, write_policy, "",
           "of --amp: write the policy in force to this file, to be edited and read again");
 ABSL_FLAG(bool, memory, false, "bytes held at each node, the peak, and who holds it");
 ABSL_FLAG(bool, cost, false, "flops and bytes of each node, and their shares");
+ABSL_FLAG(bool, fusion, false,
+          "which elementwise nodes become one for --target, and why others stay apart");
 ABSL_FLAG(bool, diff, false,
           "what differs between two files; with --after, after that pass. With --amp, GRAPH A B: "
           "between what two policy files decide");
@@ -62,14 +65,15 @@ ABSL_FLAG(std::string, run, "",
           "a page of the training run whose event files are in this folder: of nn::RunLog, or of "
           "others for TensorBoard");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
-          "device for --after, --amp and the page: cpu-scalar, cpu-avx2, cpu-avx512, "
+          "device for --after, --amp, --fusion and the page: cpu-scalar, cpu-avx2, cpu-avx512, "
           "cpu-avx512bf16, reference or cuda-sm90");
 
 namespace halftone {
 namespace {
 
 constexpr char kUsage[] =
-    "halftone_dump FILE [--format text|dot|json|html|onnx] [--after PASS] [--amp | --memory | --cost] "
+    "halftone_dump FILE [--format text|dot|json|html|onnx] [--after PASS] [--amp | --memory | --cost | "
+    "--fusion] "
     "or halftone_dump --diff A B, or halftone_dump GRAPH --amp --diff POLICY_A POLICY_B, or "
     "halftone_dump --run DIR";
 
@@ -113,9 +117,12 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
   if (absl::GetFlag(FLAGS_amp)) tables.emplace_back("--amp");
   if (absl::GetFlag(FLAGS_memory)) tables.emplace_back("--memory");
   if (absl::GetFlag(FLAGS_cost)) tables.emplace_back("--cost");
+  if (absl::GetFlag(FLAGS_fusion)) tables.emplace_back("--fusion");
   if (absl::GetFlag(FLAGS_diff) && !absl::GetFlag(FLAGS_amp)) tables.emplace_back("--diff");
   if (tables.size() > 1) {
-    return tables[0] + " and " + tables[1] + ": expected one of --amp, --memory, --cost, --diff";
+    return tables[0] + " and " + tables[1] +
+           ": expected one of --amp, --memory, --cost, --fusion, "
+           "--diff";
   }
   if (!tables.empty() && format != "text" && format != "json") {
     return tables[0] + ": a table has no --format=" + format + "; expected text or json";
@@ -147,6 +154,7 @@ std::string CheckOptions(const std::vector<char*>& arguments) {
 
 // What decides anew wants the graph as traced: of a folder that one, unless another is asked for.
 bool DecidesAnew() {
+  if (absl::GetFlag(FLAGS_fusion)) return true;
   return absl::GetFlag(FLAGS_amp) &&
          (absl::GetFlag(FLAGS_diff) || !absl::GetFlag(FLAGS_what_if).empty() ||
           !absl::GetFlag(FLAGS_policy).empty() || !absl::GetFlag(FLAGS_write_policy).empty());
@@ -263,6 +271,12 @@ int ShowAmp(const std::string& path, const ir::Graph& graph, const ir::Target& t
   return Show(passes::ToText(*report) + (casts->has_value() ? "\n" + tools::ToText(**casts) : ""));
 }
 
+int ShowFusion(const ir::Graph& graph, const ir::Target& target, bool json) {
+  const auto report = tools::MakeFusionReport(graph, target);
+  if (!report.ok()) return Fail(1, "--fusion: " + Message(report.status()));
+  return Show(json ? tools::ToJson(*report) : tools::ToText(*report));
+}
+
 int ShowPage(const ir::Graph& graph, const ir::Target& target) {
   const auto amp = tools::DecideAmp(graph, target);
   if (!amp.ok()) return Fail(1, Message(amp.status()));
@@ -320,6 +334,7 @@ int Main(const std::vector<char*>& arguments) {
     const tools::CostReport report = tools::MakeCostReport(graph);
     return Show(json ? tools::ToJson(report) : tools::ToText(report));
   }
+  if (absl::GetFlag(FLAGS_fusion)) return ShowFusion(graph, target, json);
   if (format == "dot") return Show(tools::ToDot(graph));
   if (format == "html") return ShowPage(graph, target);
   if (json) return Show(tools::ToJson(graph));

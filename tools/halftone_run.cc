@@ -269,7 +269,8 @@ absl::Status Prepare(const std::string& path, Session& session) {
   if (!IsOfOneStep(session.look)) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(session.graph,
                       tools::LowerForFetches(graph, absl::GetFlag(FLAGS_fetch), session.device,
-                                             absl::GetFlag(FLAGS_dump)));
+                                             absl::GetFlag(FLAGS_dump),
+                                             /*fuse=*/absl::GetFlag(FLAGS_fetch).empty()));
   PrintNotes(session.graph.notes);
   HT_ASSIGN_OR_RETURN(session.run_count, LoadState(session, *session.graph.lowered, session.store));
   return absl::OkStatus();

@@ -40,6 +40,8 @@ class Target {
   virtual bool KeepsLowWeights() const = 0;
   // Whether a step runs on to its end after a fault, instead of ending there.
   virtual bool RunsOnAfterFault() const = 0;
+  // Whether neighbouring elementwise ops are better one node `fused`.
+  virtual bool FusesElementwise() const = 0;
   // Why `node` is computed in f32, on copies of its 16-bit operands and results; empty: it is not.
   virtual std::string WhyWidened(const Node& node) const = 0;
   // Whether one kernel does several nodes of the update op `op`.

@@ -1,6 +1,7 @@
 #include "halftone/graph/nn/compiled_step.h"
 
 #include "halftone/graph/ir/text.h"
+#include "halftone/graph/runtime/compile.h"
 
 namespace halftone::nn {
 
@@ -25,6 +26,21 @@ void CompiledStep::NextMicroBatch() {
   for (size_t i = 0; i < outputs.size(); ++i) {
     out[i] = static_cast<char*>(out[i]) + outputs[i].num_bytes() / micro_batches;
   }
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> CompiledStep::Unfused(const Device& device) const {
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
+  passes::PassManagerOptions options;
+  options.filter = "-fuse";
+  std::unique_ptr<ir::Graph> graph = traced->Clone();
+  HT_RETURN_IF_ERROR(runtime::Lower(*graph, *target, options, nullptr, config.own_passes()));
+  return graph;
+}
+
+passes::AmpReport ReportAmp(const CompiledStep& step, const Device& device) {
+  const auto unfused = step.Unfused(device);
+  // What was lowered once is lowered again.
+  return passes::MakeAmpReport(unfused.ok() ? **unfused : step.executable->graph());
 }
 
 std::string TextOf(const ir::Graph& graph, bool scopes) {

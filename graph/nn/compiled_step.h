@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "halftone/core/device.h"
+#include "halftone/core/status.h"
 #include "halftone/core/tensor.h"
 #include "halftone/graph/ir/graph.h"
 #include "halftone/graph/nn/config.h"
 #include "halftone/graph/runtime/executable.h"
+#include "halftone/passes/amp/report.h"
 
 namespace halftone::nn {
 
@@ -39,6 +42,11 @@ struct CompiledStep {
   bool is_update = false;
   std::vector<std::string> sums;  // of an update: their variables
 
+  // The graph that `executable` runs on `device`, but with every op as a node of its own: the same
+  // values, each with the name and the reasons it has before `fuse`. Runs the pipeline again. Errors:
+  // those of runtime::Lower.
+  absl::StatusOr<std::unique_ptr<ir::Graph>> Unfused(const Device& device) const;
+
   // Micro-batches between two updates.
   uint64_t window() const {
     return micro_batches * static_cast<uint64_t>(config.accumulated_calls());
@@ -49,6 +57,9 @@ struct CompiledStep {
   void SetInputs(absl::Span<const Tensor> tensors);
   void SetOutputs(absl::Span<const Tensor> tensors);
 };
+
+// Decisions of mixed precision, of every op as a node of its own.
+passes::AmpReport ReportAmp(const CompiledStep& step, const Device& device);
 
 // For people: large constants are named, not printed.
 std::string TextOf(const ir::Graph& graph, bool scopes = false);

@@ -198,14 +198,14 @@ std::string Graph::kernel_log() const {
 
 std::string Graph::amp_summary() const {
   const runtime::StateLock lock = Lock();
-  const ir::Graph* graph = compiled_graph();
-  return graph == nullptr ? "" : passes::Summary(passes::MakeAmpReport(*graph));
+  const CompiledStep* step = impl_->cache.last();
+  return step == nullptr ? "" : passes::Summary(ReportAmp(*step, impl_->device));
 }
 
 std::string Graph::amp_table() const {
   const runtime::StateLock lock = Lock();
-  const ir::Graph* graph = compiled_graph();
-  return graph == nullptr ? "" : passes::ToText(passes::MakeAmpReport(*graph));
+  const CompiledStep* step = impl_->cache.last();
+  return step == nullptr ? "" : passes::ToText(ReportAmp(*step, impl_->device));
 }
 
 std::vector<std::string> Graph::notes() const {

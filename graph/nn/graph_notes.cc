@@ -79,7 +79,7 @@ void GraphNotes::AddSurprises(const CompiledStep& step, const Device& device) {
   const auto amp = std::find_if(nodes.begin(), nodes.end(),
                                 [](const auto& node) { return node->op().name == "amp"; });
   if (AddFloat64(step, device) || amp == nodes.end()) return;
-  AddNothingLow(step, *amp::Policy::FromMarker(**amp).dtype);
+  AddNothingLow(step, device, *amp::Policy::FromMarker(**amp).dtype);
   AddMemory(step, device);
 }
 
@@ -101,8 +101,9 @@ bool GraphNotes::AddFloat64(const CompiledStep& step, const Device& device) {
   return true;
 }
 
-void GraphNotes::AddNothingLow(const CompiledStep& step, DType low) {
-  const passes::AmpReport report = passes::MakeAmpReport(step.executable->graph());
+void GraphNotes::AddNothingLow(const CompiledStep& step, const Device& device, DType low) {
+  if (passes::MakeAmpReport(step.executable->graph()).low_nodes > 0) return;
+  const passes::AmpReport report = ReportAmp(step, device);
   if (report.low_nodes > 0) return;
   std::string first;
   for (const passes::AmpReportRow& row : report.rows) {

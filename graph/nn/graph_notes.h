@@ -35,7 +35,7 @@ class GraphNotes {
 
  private:
   bool AddFloat64(const CompiledStep& step, const Device& device);
-  void AddNothingLow(const CompiledStep& step, DType low);
+  void AddNothingLow(const CompiledStep& step, const Device& device, DType low);
   void AddMemory(const CompiledStep& step, const Device& device);
 
   std::string graph_;

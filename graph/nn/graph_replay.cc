@@ -119,7 +119,8 @@ absl::Status Graph::Impl::ReplayMicroBatches(const CompiledStep& step, const ir:
 absl::StatusOr<std::optional<NonFiniteNode>> Graph::Impl::FirstNonFiniteNode(
     const CompiledStep& step, absl::Span<const Tensor> in) {
   under_way.Settle();
-  const ir::Graph& lowered = step.executable->graph();
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Graph> unfused, step.Unfused(device));
+  const ir::Graph& lowered = *unfused;
   const runtime::ReplayOptions options = ReplayOptionsFor(step);
   std::optional<NonFiniteNode> found;
   HT_RETURN_IF_ERROR(ReplayMicroBatches(step, lowered, options, in, [&](const SeenRanges& ranges) {
@@ -159,7 +160,10 @@ absl::StatusOr<GradientReport> Graph::Impl::MeasureGradients(const ScalerEntry& 
     marker->mutable_attrs().Set("automatic", false);
   }
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
-  HT_RETURN_IF_ERROR(runtime::Lower(*wide, *target, {}, nullptr, step.config.own_passes()));
+  passes::PassManagerOptions unfused_lowering;
+  unfused_lowering.filter = "-fuse";
+  HT_RETURN_IF_ERROR(
+      runtime::Lower(*wide, *target, unfused_lowering, nullptr, step.config.own_passes()));
   runtime::ReplayOptions options = ReplayOptionsFor(step);
   options.scalars[variable] = report.scale;
   SeenRanges ranges;
@@ -180,7 +184,8 @@ absl::StatusOr<GradientReport> Graph::Impl::MeasureGradients(const ScalerEntry& 
   // In the step as it is, at a scale low enough for it.
   constexpr double kTarget = 32752;  // half of 65504
   constexpr double kLower = 0x1p-12, kLowest = 0x1p-60;
-  const ir::Graph& lowered = step.executable->graph();
+  HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Graph> unfused, step.Unfused(device));
+  const ir::Graph& lowered = *unfused;
   const runtime::ScaledValues in_step(lowered, variable);
   for (double scale = report.scale; scale >= kLowest; scale *= kLower) {
     options.scalars[variable] = scale;

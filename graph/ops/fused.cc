@@ -47,9 +47,9 @@ void Register_fused(ir::OpRegistry& registry) {
   for (int i = 0; i < kMaxFusedInputs; ++i) names.push_back(Concat("x", i));
   ir::OpRecord op = ElementwiseOp(
       "fused", names, ir::kAnyDType,
-      "y = the elementwise ops of `body`, of which %0 is x0, %1 is x1 and so on: "
-      "\"relu(add(%0, cast(%1) {to=f32}))\". Each op of it rounds as it does alone, and has the "
-      "shape of y; inputs broadcast to that. Made by the pass `fuse`",
+      "y = the elementwise ops of `body`, calls of one another, in which %0 is x0, %1 is x1 and so "
+      "on. Each rounds as it does alone and has the shape of y; inputs have it too, or that of its "
+      "last extents in memory, or one element. Made by the pass `fuse`",
       "graph/ops/support/fused_body.h",
       Untouched("made when precision is decided, and each op of the body has its own dtype",
                 {0, 1, 2, 3, 4, 5, 6, 7}));

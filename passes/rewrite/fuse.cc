@@ -13,6 +13,29 @@
 namespace halftone::passes {
 namespace {
 
+// A group as a body: inputs in the order in which its text names them.
+struct Written {
+  std::unordered_set<const ir::Node*> members;
+  std::vector<ir::Value> inputs;
+  std::vector<ops::FusedStep> steps;  // of operands, ~i is step i
+
+  // Appends the steps of `node` and of what it reads; the depth is at most the size of a group.
+  void Write(const ir::Node& node) {
+    ops::FusedStep step{&node.op(), {}, node.attrs()};
+    for (const ir::Value& input : node.inputs()) {
+      if (members.contains(input.node)) {
+        Write(*input.node);
+        step.operands.push_back(~(static_cast<int>(steps.size()) - 1));
+        continue;
+      }
+      const auto found = std::find(inputs.begin(), inputs.end(), input);
+      step.operands.push_back(static_cast<int>(found - inputs.begin()));
+      if (found == inputs.end()) inputs.push_back(input);
+    }
+    steps.push_back(std::move(step));
+  }
+};
+
 class Fuse : public Pass {
  public:
   const char* name() const override { return "fuse"; }
@@ -21,6 +44,7 @@ class Fuse : public Pass {
     const std::vector<ir::Node*> markers = FindMarkers(graph, "no_fusion");
     graph.Remove(markers);
     if (!markers.empty()) return true;
+    if (!context.target->FusesElementwise()) return false;
     const Fusion fusion = FindFusion(graph, *context.target);
     context.stats["kept apart"] += static_cast<int64_t>(fusion.apart.size());
     if (fusion.groups.empty()) return false;
@@ -47,33 +71,22 @@ class Fuse : public Pass {
 
  private:
   static absl::StatusOr<ir::Node*> MakeOne(const FusionGroup& group, Replacements& replacements) {
-    std::vector<ir::Value> inputs;
-    std::unordered_map<const ir::Node*, int> steps;
-    for (const ir::Node* node : group.nodes) steps.emplace(node, static_cast<int>(steps.size()));
-    for (const ir::Node* node : group.nodes) {
-      for (const ir::Value& input : node->inputs()) {
-        const bool is_new = std::find(inputs.begin(), inputs.end(), input) == inputs.end();
-        if (is_new && !steps.contains(input.node)) inputs.push_back(input);
-      }
-    }
-    const auto count = static_cast<int>(inputs.size());
-    std::vector<ops::FusedStep> body;
-    for (const ir::Node* node : group.nodes) {
-      ops::FusedStep step{&node->op(), {}, node->attrs()};
-      for (const ir::Value& input : node->inputs()) {
-        const auto found = steps.find(input.node);
-        const auto at = std::find(inputs.begin(), inputs.end(), input) - inputs.begin();
-        step.operands.push_back(found == steps.end() ? static_cast<int>(at)
-                                                     : count + found->second);
-      }
-      body.push_back(std::move(step));
-    }
     const ir::Node& result = *group.nodes.back();
+    Written written{{group.nodes.begin(), group.nodes.end()}, {}, {}};
+    written.Write(result);
+    std::vector<ops::FusedStep> steps = std::move(written.steps);
+    const auto count = static_cast<int>(written.inputs.size());
+    // Inputs are counted now.
+    for (ops::FusedStep& step : steps) {
+      for (int& operand : step.operands) operand = operand < 0 ? count + ~operand : operand;
+    }
     ir::Builder b = BuilderLike(result, "fuse");
     std::vector<ir::Expr> operands;
-    for (const ir::Value& input : inputs) operands.push_back(b.Wrap(replacements.Current(input)));
+    for (const ir::Value& input : written.inputs) {
+      operands.push_back(b.Wrap(replacements.Current(input)));
+    }
     const ir::Expr fused =
-        b.Op("fused", operands, {{"body", ops::FusedBody(count, std::move(body)).ToString()}});
+        b.Op("fused", operands, {{"body", ops::FusedBody(count, std::move(steps)).ToString()}});
     HT_RETURN_IF_ERROR(b.status());
     ir::Node* const node = fused.value().node;
     node->amp = result.amp;

@@ -3,8 +3,8 @@
 // Before:      %s = add(%x, %y) : f32[64,64]
 //              %r = relu(%s) : f32[64,64]
 // After:       %fused = fused(%x, %y) {body="relu(add(%0, %1))"} : f32[64,64]
-// Requires:    PassContext::target, whose kernels decide what there is to fuse with. Nodes have
-//              their dtypes and layouts.
+// Requires:    PassContext::target, which decides whether and what to fuse. Nodes have their dtypes
+//              and layouts.
 // Guarantees:  the same bits: each op of a body rounds as it did alone. What is in a body was read
 //              by its reader there alone, and had its shape and layout. A result of fewer than
 //              kLeastFusedElements is left alone, as it stays in the cache anyway.

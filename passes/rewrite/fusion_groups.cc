@@ -52,8 +52,7 @@ class FusionSearch {
            WhyNoInputs(node, {}, nullptr).empty();
   }
   bool HasKernel(const ir::Node& node) const {
-    const DType dtype = node.input_type(0).dtype;
-    return target_.HasKernel("fused", dtype) && target_.HasKernel(node.op().name, dtype);
+    return target_.HasKernel(node.op().name, node.input_type(0).dtype);
   }
   static bool IsKeptCopy(const ir::Node& node) {
     return IsCast(node) && IsOp(*node.input(0).node, "variable");

@@ -57,6 +57,7 @@ TEST(ComingFrom, MixedPrecisionHoldsInEvaluation) {
 
 TEST(ComingFrom, OnlyConvolutionsIsAPolicy) {
   TwoKinds graph;
+  graph.config.allow_fusion = false;
   graph.config.enable_amp(
       true, {.dtype = DType::kF16,
              .deny = {"matmul", "linear", "scaled_dot_product_attention", "lstm", "gru"},

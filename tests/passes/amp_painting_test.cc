@@ -202,6 +202,7 @@ TEST(AmpKernels, NodesWithoutKernelStayF32) {
     bool RoundsBiases() const override { return false; }
     bool KeepsLowWeights() const override { return false; }
     bool RunsOnAfterFault() const override { return false; }
+    bool FusesElementwise() const override { return false; }
     std::string WhyWidened(const ir::Node&) const override { return ""; }
     bool JoinsUpdates(const std::string&) const override { return false; }
     ir::KernelTraits TraitsOf(const ir::Node&) const override { return {}; }

@@ -302,9 +302,9 @@ TEST(PipelineNames, MakePassByName) {
     ASSERT_TRUE(pass.ok()) << pass.status();
     EXPECT_EQ((*pass)->name(), name);
   }
-  const auto unknown = MakePass("fuse");
+  const auto unknown = MakePass("inline");
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(Message(unknown.status()), HasSubstr("pass \"fuse\" is unknown; expected one of"));
+  EXPECT_THAT(Message(unknown.status()), HasSubstr("pass \"inline\" is unknown; expected one of"));
 }
 
 }  // namespace

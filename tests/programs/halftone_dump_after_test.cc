@@ -125,9 +125,9 @@ TEST_F(HalftoneDumpAfter, AFolderThatCannotBeListed) {
 }
 
 TEST_F(HalftoneDumpAfter, UnknownPass) {
-  const Result run = Dump(step_ + " --after=fuse");
+  const Result run = Dump(step_ + " --after=inline");
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("--after: pass \"fuse\" is unknown; "
+  EXPECT_THAT(run.err, HasSubstr("--after: pass \"inline\" is unknown; "
                                  "expected one of fold-constants, simplify, "));
 }
 

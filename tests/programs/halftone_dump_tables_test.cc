@@ -250,5 +250,44 @@ TEST_F(HalftoneDumpTables, RefusesWrongOptions) {
   }
 }
 
+// A value of 64 * 64 numbers has 16 KiB in f32 and 8 KiB in bf16. The first two groups save writing
+// and reading %a and %s again: 2 * 16 KiB, and 2 * 16 + 2 * 8 KiB.
+TEST_F(HalftoneDumpTables, FusionNamesGroupsAndWhatStaysApart) {
+  constexpr char kGroups[] =
+      "graph @groups(%x: f32[64,64], %y: f32[64,64]) {\n"
+      "  %a = add(%x, %y)\n"
+      "  %b = relu(%a) @\"deep/er\"\n"
+      "  %s = mul(%b, %y)\n"
+      "  %t = cast(%s) {to=bf16}\n"
+      "  %u = neg(%t)\n"
+      "  return %b, %u\n"
+      "}\n";
+  const Result run = Dump(kGroups, "--fusion");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out,
+            "fusion of @groups: 2 groups; 80.0 KiB a step are neither written nor read again\n"
+            "\n"
+            "   saved  result       one node\n"
+            "32.0 KiB  f32[64,64]   a deep/er/b\n"
+            "48.0 KiB  bf16[64,64]  s t u\n"
+            "\n"
+            "kept apart  read by  because it\n"
+            "deep/er/b   u        is a result of the graph\n");
+  const Result json = Dump(kGroups, "--fusion --format=json");
+  EXPECT_THAT(
+      Squeezed(json.out),
+      HasSubstr(R"({ "nodes": [ "s", "t", "u" ], "type": "bf16[64,64]", "bytes_saved": 49152 })"));
+  EXPECT_THAT(Squeezed(json.out), HasSubstr(R"("why": "is a result of the graph")"));
+}
+
+TEST_F(HalftoneDumpTables, FusionOfWhatFusesNothing) {
+  const Result device = Dump(kChain, "--fusion --target=cuda-sm90");
+  EXPECT_EQ(device.status, 1);
+  EXPECT_THAT(device.err, HasSubstr("--fusion: cuda-sm90 fuses nothing"));
+  const Result asked = Dump("graph @g(%x: f32[2]) {\n  no_fusion()\n  return %x\n}\n", "--fusion");
+  EXPECT_EQ(asked.status, 1);
+  EXPECT_THAT(asked.err, HasSubstr("--fusion: graph @g asks for none, by `no_fusion`"));
+}
+
 }  // namespace
 }  // namespace halftone::testing

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> LowerNaively(const ir::Graph& traced,
   // All that would have fewer casts, or expects it.
   options.filter =
       "-simplify,-eliminate-common-subexpressions,-verify-amp-dtypes,-clean-up-casts,"
-      "-keep-low-weights";
+      "-keep-low-weights,-fuse";
   HT_RETURN_IF_ERROR(runtime::Lower(*graph, target, options));
   return graph;
 }

@@ -29,7 +29,8 @@ absl::Status Prepare(const StepSource& source, DType dtype,
                      const std::vector<std::string>& f32_paths,
                      const std::vector<std::string>& fetch, Prepared& prepared) {
   HT_ASSIGN_OR_RETURN(const auto graph, InPrecision(source.traced, dtype, f32_paths));
-  HT_ASSIGN_OR_RETURN(FetchedGraph fetched, LowerForFetches(*graph, fetch, source.device, ""));
+  HT_ASSIGN_OR_RETURN(FetchedGraph fetched, LowerForFetches(*graph, fetch, source.device, "",
+                                                            /*fuse=*/false));
   prepared.lowered = std::move(fetched.lowered);
   HT_ASSIGN_OR_RETURN(prepared.run_count, source.load(*prepared.lowered, prepared.store));
   return absl::OkStatus();

@@ -27,11 +27,12 @@ ir::Value FindNodeValue(const ir::Graph& graph, const std::string& name) {
 
 // The graph after the whole pipeline; `graph` stays.
 absl::StatusOr<std::unique_ptr<ir::Graph>> LowerClone(const ir::Graph& graph, const Device& device,
-                                                      const std::string& dump_dir,
+                                                      const std::string& dump_dir, bool fuse,
                                                       std::vector<std::string>* notes) {
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
   passes::PassManagerOptions options;
   options.dump_dir = dump_dir;
+  if (!fuse) options.filter = "-fuse";
   std::unique_ptr<ir::Graph> lowered = graph.Clone();
   runtime::PassReport report;
   HT_RETURN_IF_ERROR(runtime::Lower(*lowered, *target, options, &report));
@@ -55,9 +56,10 @@ ir::Value FindValue(const ir::Graph& graph, const std::string& name) {
 
 absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
                                              const std::vector<std::string>& names,
-                                             const Device& device, const std::string& dump_dir) {
+                                             const Device& device, const std::string& dump_dir,
+                                             bool fuse) {
   FetchedGraph fetched;
-  HT_ASSIGN_OR_RETURN(fetched.lowered, LowerClone(graph, device, dump_dir, &fetched.notes));
+  HT_ASSIGN_OR_RETURN(fetched.lowered, LowerClone(graph, device, dump_dir, fuse, &fetched.notes));
   if (names.empty()) {
     for (const ir::Output& output : graph.outputs())
       fetched.names.push_back(ir::OutputName(output));
@@ -76,7 +78,8 @@ absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
     extended->outputs().push_back({"", value});
   }
   if (!kept.empty()) {
-    HT_ASSIGN_OR_RETURN(fetched.lowered, LowerClone(*extended, device, dump_dir, &fetched.notes));
+    HT_ASSIGN_OR_RETURN(fetched.lowered,
+                        LowerClone(*extended, device, dump_dir, fuse, &fetched.notes));
   }
   std::vector<ir::Output> outputs;
   for (const std::string& name : names) {

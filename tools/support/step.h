@@ -27,11 +27,12 @@ struct FetchedGraph {
 // `graph`. Where `dump_dir` is not empty it gets the text after each pass. Values that lowering
 // keeps are those of the step as it runs on the device, with the dtype that mixed precision gave
 // them; one that it does away with is kept by being an output of `graph`, from which other
-// decisions may follow: `notes` says so. Errors: those of the passes; OptionError for a name that
-// is none.
+// decisions may follow: `notes` says so. Without `fuse` every op is a node of its own, with the same
+// bits. Errors: those of the passes; OptionError for a name that is none.
 absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
                                              const std::vector<std::string>& names,
-                                             const Device& device, const std::string& dump_dir);
+                                             const Device& device, const std::string& dump_dir,
+                                             bool fuse);
 
 // The tensor that holds, in plain layout, what `tensor` holds in the layout of `type`.
 Tensor ToPlain(const Tensor& tensor, const ir::ValueType& type);

@@ -1,0 +1,151 @@
+// Fused equals unfused bit for bit, on graphs nobody wrote by hand: both run on the CPU's kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "halftone/core/philox.h"
+#include "halftone/graph/ir/builder.h"
+#include "halftone/graph/runtime/compile.h"
+#include "halftone/tests/support/graph_runner.h"
+#include "halftone/tests/support/tensors.h"
+
+namespace halftone::testing {
+namespace {
+
+using ir::Expr;
+
+constexpr uint64_t kGraphs = 2000;
+
+// Elementwise ops over values of one shape, which is large enough for `fuse`, their rows and single
+// numbers; a reduction or a product now and then, and values that are read twice or returned.
+class RandomElementwise {
+ public:
+  explicit RandomElementwise(uint64_t seed)
+      : random_(seed), graph_(std::make_unique<ir::Graph>("g")), b_(graph_.get()) {
+    static const std::array<Shape, 6> kShapes = {Shape{2500},         Shape{40, 64},
+                                                 Shape{3, 2100},      Shape{700, 3},
+                                                 Shape{2, 8, 12, 12}, Shape{5, 1, 7, 61}};
+    shape_ = kShapes[random_.Below(kShapes.size())];
+  }
+
+  std::unique_ptr<ir::Graph> Make() {
+    for (const char* name : {"x", "y", "z"})
+      values_.push_back(b_.Input(name, {DType::kF32, shape_}));
+    const auto dims = shape_.dims();
+    rows_.push_back(b_.Input("row", {DType::kF32, Shape(dims.subspan(dims.size() / 2))}));
+    rows_.push_back(b_.Input("one", {DType::kF32, Shape()}));
+    const uint64_t steps = 6 + random_.Below(20);
+    for (uint64_t i = 0; i < steps; ++i) Step();
+    const uint64_t results = 1 + random_.Below(3);
+    for (uint64_t i = 0; i < results; ++i) {
+      graph_->outputs().push_back({"", values_[values_.size() - 1 - i].value()});
+    }
+    HT_CHECK(b_.status().ok(), "a random graph does not build");
+    return std::move(graph_);
+  }
+
+ private:
+  // Late values more often, so that chains get long.
+  Expr Value() {
+    const size_t late = std::min<size_t>(values_.size(), 1 + random_.Below(4));
+    return random_.Below(3) == 0 ? values_[random_.Below(values_.size())]
+                                 : values_[values_.size() - late];
+  }
+  Expr In(DType dtype, Expr x) { return b_.Cast(x, dtype); }
+  void Keep(Expr value) { values_.push_back(value); }
+
+  void Step() {
+    static constexpr std::array<DType, 3> kDTypes = {DType::kF32, DType::kF16, DType::kBF16};
+    static constexpr std::array<const char*, 10> kUnary = {
+        "relu", "tanh", "sigmoid", "neg", "abs", "floor", "gelu", "silu", "softplus", "square"};
+    static constexpr std::array<const char*, 5> kBinary = {"add", "sub", "mul", "maximum",
+                                                           "minimum"};
+    const Expr x = Value();
+    const DType dtype = x.dtype();
+    switch (random_.Below(9)) {
+      case 0:
+        return Keep(b_.Cast(x, kDTypes[random_.Below(3)]));
+      case 1:
+      case 2:
+        return Keep(b_.Op(kUnary[random_.Below(kUnary.size())], {x}));
+      case 3:
+      case 4:
+        return Keep(b_.Op(kBinary[random_.Below(kBinary.size())], {x, In(dtype, Value())}));
+      case 5: {
+        const Expr row = In(dtype, rows_[random_.Below(rows_.size())]);
+        return Keep(random_.Below(2) == 0 ? b_.Op("sub", {row, x}) : b_.Op("mul", {x, row}));
+      }
+      case 6: {
+        const Expr y = In(dtype, Value());
+        return Keep(b_.Op("where", {b_.Op("less", {x, y}), x, b_.Op("neg", {y})}));
+      }
+      case 7:
+        return Keep(b_.Op("relu_grad", {x, In(dtype, Value())}));
+      default: {
+        // Something that is not elementwise, so that operands wait.
+        const Expr sum = b_.Op("sum", {In(DType::kF32, x)},
+                               {{"axes", std::vector<int64_t>{0}}, {"keepdim", true}});
+        return Keep(b_.Op("sub", {x, In(dtype, b_.Op("tanh", {sum}))}));
+      }
+    }
+  }
+
+  PhiloxStream random_;
+  std::unique_ptr<ir::Graph> graph_;
+  ir::Builder b_;
+  Shape shape_;
+  std::vector<Expr> values_, rows_;
+};
+
+struct Ran {
+  std::vector<Tensor> outputs;
+  int fused = 0;
+};
+
+Ran RunOnCpu(const ir::Graph& graph, const GraphFeeds& feeds, bool fuse) {
+  std::unique_ptr<ir::Graph> own = graph.Clone();
+  if (!fuse) {
+    ir::Builder b(own.get());
+    b.Root("no_fusion", {});
+  }
+  runtime::VariableStore store;
+  auto executable = runtime::Compile(std::move(own), {}, store, std::make_shared<runtime::Arena>());
+  HT_CHECK(executable.ok(), "a random graph does not compile");
+  Ran ran;
+  for (const auto& node : (*executable)->graph().nodes()) ran.fused += node->op().name == "fused";
+  std::vector<const void*> inputs;
+  for (const ir::Node* input : graph.inputs()) {
+    inputs.push_back(feeds.inputs.at(input->attrs().GetString("name")).raw());
+  }
+  std::vector<void*> outputs;
+  for (const ir::ValueType& type : (*executable)->output_types()) {
+    ran.outputs.push_back(Tensor::Full(type.dtype, type.shape, 0));
+    outputs.push_back(ran.outputs.back().raw());
+  }
+  HT_CHECK((*executable)->Run(inputs.data(), outputs.data(), 0).ok(), "a run failed");
+  return ran;
+}
+
+TEST(RandomFusion, KeepsEveryBit) {
+  int fused = 0;
+  for (uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const std::unique_ptr<ir::Graph> graph = RandomElementwise(seed).Make();
+    const GraphFeeds feeds = RandomFeeds(*graph, {}, seed);
+    const Ran expected = RunOnCpu(*graph, feeds, /*fuse=*/false),
+              got = RunOnCpu(*graph, feeds, /*fuse=*/true);
+    EXPECT_EQ(expected.fused, 0);
+    fused += got.fused;
+    ASSERT_EQ(got.outputs.size(), expected.outputs.size());
+    for (size_t i = 0; i < got.outputs.size(); ++i) {
+      ASSERT_TRUE(BitEqual(got.outputs[i], expected.outputs[i]))
+          << "seed " << seed << ", output " << i << "\n"
+          << graph->ToString();
+    }
+  }
+  EXPECT_GT(fused, static_cast<int>(kGraphs)) << "the graphs give the pass little to do";
+}
+
+}  // namespace
+}  // namespace halftone::testing
