@@ -267,10 +267,11 @@ absl::Status Prepare(const std::string& path, Session& session) {
   session.checkpoint = absl::GetFlag(FLAGS_variables);
   if (session.checkpoint.empty()) session.checkpoint = InFolder(folder, "variables.ckpt");
   if (!IsOfOneStep(session.look)) return absl::OkStatus();
+  // What is asked for by name, or looked at node by node, may be part of what fuse makes one.
+  const bool fuse = absl::GetFlag(FLAGS_fetch).empty() && session.look == Look::kNone;
   HT_ASSIGN_OR_RETURN(session.graph,
                       tools::LowerForFetches(graph, absl::GetFlag(FLAGS_fetch), session.device,
-                                             absl::GetFlag(FLAGS_dump),
-                                             /*fuse=*/absl::GetFlag(FLAGS_fetch).empty()));
+                                             absl::GetFlag(FLAGS_dump), fuse));
   PrintNotes(session.graph.notes);
   HT_ASSIGN_OR_RETURN(session.run_count, LoadState(session, *session.graph.lowered, session.store));
   return absl::OkStatus();

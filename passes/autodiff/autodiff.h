@@ -14,7 +14,8 @@
 //              layer first), with `grad_params` naming them. Those of one scaler are summed as they
 //              are; where they are of another than the optimizer's, `grad_scalers` names each
 //              one's. A gradient has its value's dtype and shape. Contributions are summed by `add`
-//              in node order; what arrives at a cast from f32 is summed in f32. `gradient(%y,
+//              in node order, but those of slices that cover a value once are concatenated; what
+//              arrives at a cast from f32 is summed in f32. `gradient(%y,
 //              %x...)` is swept with the scale of its scaler and divided by it afterwards, in f32
 //              for 16-bit values; where %y does not depend on %x it is zero. An op without gradient
 //              but with a decomposition is decomposed, forward too.

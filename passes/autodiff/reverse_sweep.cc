@@ -47,6 +47,50 @@ bool IsNarrowingCast(const ir::Node& node) {
          (node.input_type(0).dtype == DType::kF32 || node.input_type(0).dtype == DType::kF64);
 }
 
+// The axis along which a gradient of a slice has a part of its shape; -1 if it has steps, or parts of
+// several axes.
+int PartialAxis(const ir::Node& slice_grad) {
+  const ir::Attributes& attrs = slice_grad.attrs();
+  const Shape& shape = slice_grad.output_type().shape;
+  int partial = -1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    if (attrs.GetInts("strides")[i] != 1) return -1;
+    const bool whole = attrs.GetInts("starts")[i] == 0 && attrs.GetInts("limits")[i] == shape[axis];
+    if (whole) continue;
+    if (partial >= 0) return -1;
+    partial = axis;
+  }
+  return partial;
+}
+
+// Gradients of slices that cover the sliced value once, as those of q, k and v do a joint projection:
+// one concatenation in place of tensors of zeros and their sum. `parts` stays as it is if there are none.
+// (A sum would also turn -0 into 0.)
+void JoinSlices(ir::Builder& b, std::vector<ir::Value>& parts) {
+  const auto is_slice = [](ir::Value v) { return IsOp(*v.node, "slice_grad"); };
+  std::vector<ir::Value> slices;
+  std::copy_if(parts.begin(), parts.end(), std::back_inserter(slices), is_slice);
+  if (slices.size() < 2) return;
+  const int axis = PartialAxis(*slices[0].node);
+  if (axis < 0) return;
+  const auto bound = [axis](ir::Value v, const char* name) {
+    return v.node->attrs().GetInts(name)[static_cast<size_t>(axis)];
+  };
+  std::sort(slices.begin(), slices.end(),
+            [&](ir::Value x, ir::Value y) { return bound(x, "starts") < bound(y, "starts"); });
+  int64_t covered = 0;
+  std::vector<ir::Expr> pieces;
+  for (const ir::Value& slice : slices) {
+    if (PartialAxis(*slice.node) != axis || bound(slice, "starts") != covered) return;
+    covered = bound(slice, "limits");
+    pieces.push_back(b.Wrap(slice.node->input(0)));
+  }
+  if (covered != slices[0].shape()[axis]) return;
+  std::erase_if(parts, is_slice);
+  parts.push_back(b.Op("concat", pieces, {{"axis", int64_t{axis}}}).value());
+}
+
 class Sweep {
  public:
   Sweep(ir::Graph& graph, std::set<ValueKey> path) : graph_(graph), path_(std::move(path)) {}
@@ -66,6 +110,7 @@ class Sweep {
     if (found == arriving_.end()) return ir::Value();
     std::vector<ir::Value>& parts = found->second;
     ir::Builder b = GradientBuilder(*v.node);
+    JoinSlices(b, parts);
     ir::Expr sum = b.Wrap(parts.front());
     for (size_t i = 1; i < parts.size(); ++i) sum = b.Op("add", {sum, b.Wrap(parts[i])});
     HT_RETURN_IF_ERROR(b.status());
