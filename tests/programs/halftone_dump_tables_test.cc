@@ -240,8 +240,9 @@ TEST_F(HalftoneDumpTables, F71NoNameReachesTheTerminal) {
 TEST_F(HalftoneDumpTables, RefusesWrongOptions) {
   const Result two = Dump(kCost, "--cost --memory");
   EXPECT_EQ(two.status, 2);
-  EXPECT_THAT(two.err, HasSubstr("--memory and --cost: expected one of --amp, --memory, --cost, "
-                                 "--diff"));
+  EXPECT_THAT(two.err,
+              HasSubstr("--memory and --cost: expected one of --amp, --memory, --cost, --fusion, "
+                        "--diff"));
   for (const char* table : {"--amp", "--memory", "--cost", "--diff"}) {
     const Result dot = Dump(kCost, std::string(table) + " --format=dot");
     EXPECT_EQ(dot.status, 2);
