@@ -294,7 +294,8 @@ absl::Status RunSteps(Session& session) {
   }
   HT_RETURN_IF_ERROR(Show(names, values, absl::GetFlag(FLAGS_out)));
   if (!profiler) return absl::OkStatus();
-  std::fputs(profiler->Table().c_str(), stdout);
+  HT_ASSIGN_OR_RETURN(const tools::Peak peak, tools::MeasurePeak(session.device));
+  std::fputs(profiler->Table(peak).c_str(), stdout);
   return io::WriteFileAtomically(absl::GetFlag(FLAGS_profile), profiler->TraceJson());
 }
 

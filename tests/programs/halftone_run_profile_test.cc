@@ -6,6 +6,7 @@
 
 #include "halftone/tests/programs/start.h"
 #include "halftone/tests/support/temp_dir.h"
+#include "halftone/tools/support/peak.h"
 
 namespace halftone::testing {
 namespace {
@@ -70,10 +71,27 @@ TEST_F(HalftoneRunProfile, TraceHasAnEventForEachStepAndKernel) {
 TEST_F(HalftoneRunProfile, TableHasALineForEachKernel) {
   const std::string table = run_.out.substr(run_.out.find("node "));
   const std::string number = " +[0-9]+\\.[0-9]", share = number + " %";
-  const std::string kernel = "%. +cpu:[^\n]+" + number + share + number + number + "\n";
+  const std::string kernel = "%. +cpu:[^\n]+" + number + share + number + number + share + "\n";
   const std::string all = "all +2 kernels" + number + " +100.0 %\n";
-  EXPECT_THAT(table, ::testing::MatchesRegex("node +kernel +us +share +GB/s +GFLOP/s\n" + kernel +
-                                             kernel + all + "step +median of 3" + number + "\n"));
+  EXPECT_THAT(table,
+              ::testing::MatchesRegex("node +kernel +us +share +GB/s +GFLOP/s +of peak\n" + kernel +
+                                      kernel + all + "step +median of 3" + number + "\n"));
+}
+
+// A product of 8 by 8 matrices takes 1,024 operations, over 3 * 256 bytes in f32.
+TEST(Peak, TheLargerShareCounts) {
+  ir::Graph graph;
+  ir::Builder b(&graph);
+  const ir::Expr x = b.Input("x", {DType::kF32, Shape{8, 8}});
+  const ir::Node& product = *b.Op("matmul", {x, x}).value().node;
+  tools::Peak peak;
+  EXPECT_EQ(peak.Share(product, 1), 0);
+  peak.flops[DType::kF32] = 4096;
+  EXPECT_EQ(peak.Share(product, 1), 0.25);
+  EXPECT_EQ(peak.Share(product, 0.5), 0.5);
+  peak.bytes = 1536;
+  EXPECT_EQ(peak.Share(product, 1), 0.5);
+  EXPECT_EQ(peak.Share(product, 0), 0);
 }
 
 TEST_F(HalftoneRunProfile, CannotBeWrittenAnywhere) {

@@ -36,6 +36,8 @@ std::string Microseconds(double seconds) {
   return text;
 }
 
+std::string ShareText(double share) { return share == 0 ? "-" : FormatShare(share, 1); }
+
 }  // namespace
 
 Profiler::Profiler(runtime::Executable& executable) : executable_(executable) {
@@ -88,7 +90,7 @@ std::string Profiler::TraceJson() const {
   return Dump(trace);
 }
 
-std::string Profiler::Table() const {
+std::string Profiler::Table(const Peak& peak) const {
   std::map<int64_t, std::vector<double>> seconds;  // by node
   std::vector<double> steps;
   for (const Event& event : events_) {
@@ -103,17 +105,17 @@ std::string Profiler::Table() const {
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::vector<std::string>> rows = {
-      {"node", "kernel", ">us", ">share", ">GB/s", ">GFLOP/s"}};
+      {"node", "kernel", ">us", ">share", ">GB/s", ">GFLOP/s", ">of peak"}};
   for (const auto& [median, step] : order) {
     const ir::Cost cost = ir::CostOf(*step.node);
     rows.push_back({"%" + step.node->name(), KernelText(*step.kernel), Microseconds(median),
-                    FormatShare(median, total), Rate(cost.bytes, median),
-                    Rate(cost.flops, median)});
+                    FormatShare(median, total), Rate(cost.bytes, median), Rate(cost.flops, median),
+                    ShareText(peak.Share(*step.node, median))});
   }
   rows.push_back({"all", Concat(order.size(), " kernels"), Microseconds(total),
-                  FormatShare(total, total), "", ""});
+                  FormatShare(total, total), "", "", ""});
   rows.push_back(
-      {"step", Concat("median of ", steps.size()), Microseconds(Median(steps)), "", "", ""});
+      {"step", Concat("median of ", steps.size()), Microseconds(Median(steps)), "", "", "", ""});
   return FormatTable(std::move(rows));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "halftone/graph/runtime/executable.h"
+#include "halftone/tools/support/peak.h"
 
 namespace halftone::tools {
 
@@ -27,8 +28,9 @@ class Profiler {
   std::string TraceJson() const;
 
   // A line for each kernel, the slowest first: node, kernel, microseconds, share of all kernels,
-  // GB/s and GFLOP/s by the cost that the op's record states. Times are medians over the steps.
-  std::string Table() const;
+  // GB/s and GFLOP/s by the cost that the op's record states, and what share of `peak` that is.
+  // Times are medians over the steps.
+  std::string Table(const Peak& peak) const;
 
  private:
   using Clock = std::chrono::steady_clock;
