@@ -27,6 +27,7 @@
 #include "halftone/passes/rewrite/fold_constants.h"
 #include "halftone/passes/rewrite/fuse.h"
 #include "halftone/passes/rewrite/simplify.h"
+#include "halftone/passes/rewrite/split_batch_norms.h"
 
 namespace halftone::passes {
 namespace {
@@ -73,6 +74,7 @@ constexpr struct {
     {"quantise-matmuls", &MakeQuantiseMatmuls},
     {"assign-layouts", &MakeAssignLayouts},
     {"widen-operands", &MakeWidenOperands},
+    {"split-batch-norms", &MakeSplitBatchNorms},
     {"fuse", &MakeFuse},
     {"advance-updates", &MakeAdvanceUpdates},
     {"rematerialise", &MakeRematerialise},
@@ -161,6 +163,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.AddGroup("tidy", Tidying());
   // When operands have their dtypes and layouts, by which kernels accept or refuse them.
   manager.Add(MakeWidenOperands());
+  // For the next one.
+  manager.Add(MakeSplitBatchNorms());
   // When kernels are settled and nothing looks for elementwise ops by name any more. Before what goes
   // by the order of nodes, and plans what they hold.
   manager.Add(MakeFuse());

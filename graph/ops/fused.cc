@@ -52,7 +52,7 @@ void Register_fused(ir::OpRegistry& registry) {
       "last extents in memory, or one element. Made by the pass `fuse`",
       "graph/ops/support/fused_body.h",
       Untouched("made when precision is decided, and each op of the body has its own dtype",
-                {0, 1, 2, 3, 4, 5, 6, 7}));
+                {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
   for (size_t i = 1; i < op.inputs.size(); ++i) op.inputs[i].optional = true;
   op.attrs = {Required("body", ir::AttrType::kString, "what it computes")};
   op.infer = InferFused;

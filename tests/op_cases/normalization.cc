@@ -27,6 +27,14 @@ void AddBatchNorm(std::vector<OpCase>& cases) {
     grad.channels_last = x.rank() == 4;
     cases.push_back(grad);
 
+    OpCase stats = Case("batch_norm_stats", variant,
+                        {Reals(x, -2, 3), Stat(c, 0.5, 1.5), Stat(c), Stat(c, 0.5, 2)}, attrs);
+    stats.channels_last = x.rank() == 4;
+    // Of `low`, what f32 cannot hold of a mean below 4, nothing is left but the error of the mean.
+    stats.slack.absolute = 0x1p-22;
+    stats.gradient = train.gradient;
+    cases.push_back(stats);
+
     attrs.Erase("momentum");
     OpCase inference =
         Case("batch_norm_inference", variant,
@@ -41,6 +49,20 @@ void AddBatchNorm(std::vector<OpCase>& cases) {
   add("one_channel", {3, 1, 2, 2});
   add("channels33", {2, 33, 3, 3});
   add("large_eps", {3, 4, 2, 2}, {{"eps", 0.5}, {"momentum", 0.3}});
+}
+
+void AddBatchNormApply(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& x, const Shape& c) {
+    cases.push_back(
+        Case("batch_norm_apply", variant,
+             {Reals(x, -2, 3), Stat(c), Stat(c, -1e-3, 1e-3), Stat(c, 0.5, 1.5), Stat(c)}));
+    cases.back().channels_last = x.rank() == 4;
+  };
+  add("features", {7, 5}, {1, 5});
+  add("channels", {2, 33, 3, 2}, {1, 33, 1, 1});
+  add("sequence", {2, 3, 5}, {1, 3, 1});
+  add("each", {3, 7}, {3, 7});
+  add("empty", {0, 3}, {1, 3});
 }
 
 void AddLayerNorm(std::vector<OpCase>& cases) {
@@ -74,6 +96,7 @@ void AddLayerNorm(std::vector<OpCase>& cases) {
 
 void AddCases_normalization(std::vector<OpCase>& cases) {
   AddBatchNorm(cases);
+  AddBatchNormApply(cases);
   AddLayerNorm(cases);
 }
 

@@ -45,8 +45,8 @@ TEST(FusedBody, RefusesWhatIsNoBody) {
   EXPECT_EQ(Again("relu(%0) {slope=1}", 1), "relu: has no attribute \"slope\"; expected none");
   EXPECT_EQ(Again("cast(%0)", 1), "cast: attribute to is absent; expected dtype");
   EXPECT_EQ(Again("cast(%0) {to=3}", 1), "cast: attribute to is int 3; expected dtype");
-  EXPECT_EQ(Again("relu(%0)", 0), "has 0 inputs; expected 1 to 8");
-  EXPECT_EQ(Again("relu(%0)", 9), "has 9 inputs; expected 1 to 8");
+  EXPECT_EQ(Again("relu(%0)", 0), "has 0 inputs; expected 1 to 12");
+  EXPECT_EQ(Again("relu(%0)", 13), "has 13 inputs; expected 1 to 12");
 }
 
 // Text from outside may be as deep as it likes.

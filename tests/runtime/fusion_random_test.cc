@@ -7,6 +7,7 @@
 
 #include "halftone/core/philox.h"
 #include "halftone/graph/ir/builder.h"
+#include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/tests/support/graph_runner.h"
 #include "halftone/tests/support/tensors.h"
@@ -145,6 +146,40 @@ TEST(RandomFusion, KeepsEveryBit) {
     }
   }
   EXPECT_GT(fused, static_cast<int>(kGraphs)) << "the graphs give the pass little to do";
+}
+
+// Batch norm, a residual and an activation, channels-last and of features: the kernels of the two parts
+// are those of the whole.
+TEST(FusedBatchNorm, KeepsEveryBit) {
+  constexpr char kImages[] =
+      "graph @g(%x: f32[2,3,24,24], %w: f32[8,3,3,3], %v: f32[8,3,1,1], %g: f32[8], %b: f32[8], "
+      "%m: f32[8], %s: f32[8]) {\n"
+      "  %c = conv2d(%x, %w) {padding=[1, 1]}\n"
+      "  %d = conv2d(%x, %v)\n"
+      "  %p, %p#1, %p#2, %p#3, %p#4 = batch_norm(%c, %g, %b, %m, %s)\n"
+      "  %q, %q#1, %q#2, %q#3, %q#4 = batch_norm(%d, %g, %b, %m, %s)\n"
+      "  %a = add(%p, %q)\n"
+      "  %r = relu(%a)\n"
+      "  return %r, %p#1, %p#2, %p#3, %p#4, %q#3\n"
+      "}\n";
+  constexpr char kFeatures[] =
+      "graph @g(%x: f32[70,33], %g: f32[33], %b: f32[33], %m: f32[33], %s: f32[33]) {\n"
+      "  %l = cast(%x) {to=bf16}\n"
+      "  %p, %p#1, %p#2, %p#3, %p#4 = batch_norm(%l, %g, %b, %m, %s)\n"
+      "  %r = gelu(%p)\n"
+      "  return %r, %p#1, %p#2, %p#3, %p#4\n"
+      "}\n";
+  for (const char* text : {kImages, kFeatures}) {
+    const auto graph = ir::Parse(text);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const GraphFeeds feeds = RandomFeeds(**graph, {}, 1);
+    const Ran expected = RunOnCpu(**graph, feeds, /*fuse=*/false);
+    const Ran got = RunOnCpu(**graph, feeds, /*fuse=*/true);
+    EXPECT_EQ(got.fused, 1);
+    for (size_t i = 0; i < got.outputs.size(); ++i) {
+      EXPECT_TRUE(BitEqual(got.outputs[i], expected.outputs[i])) << text << "output " << i;
+    }
+  }
 }
 
 }  // namespace

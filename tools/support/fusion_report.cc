@@ -33,7 +33,7 @@ absl::StatusOr<FusionReport> MakeFusionReport(const ir::Graph& traced, const ir:
   FusionReport report;
   report.graph = traced.Clone();
   passes::PassManagerOptions options;
-  options.stop_after = "widen-operands";
+  options.stop_after = "split-batch-norms";
   HT_RETURN_IF_ERROR(runtime::Lower(*report.graph, target, options));
   report.fusion = passes::FindFusion(*report.graph, target);
   return report;

@@ -18,7 +18,7 @@
 
 namespace halftone::ops {
 
-inline constexpr int kMaxFusedInputs = 8;
+inline constexpr int kMaxFusedInputs = 12;
 inline constexpr int kMaxFusedSteps = 32;
 
 // One op of a body. An operand is the number of an input, or the number of inputs plus that of an

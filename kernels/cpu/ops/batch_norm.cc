@@ -1,4 +1,4 @@
-// batch_norm, batch_norm_inference, batch_norm_grad, for channels-last and plain operands. oneDNN's
+// batch_norm, its two parts, batch_norm_inference, batch_norm_grad, for channels-last and plain operands. oneDNN's
 // batch normalisation is not used: it keeps the variance where we keep 1 / sqrt(var + eps).
 //
 // Statistics: exact enough in f32 over a block (rows of channels, or one channel of one image), in
@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "halftone/core/threads.h"
+#include "halftone/graph/ops/support/fused_body.h"
 #include "halftone/kernels/cpu/simd/batch_norm_fns.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
 
@@ -48,6 +49,9 @@ char* At(void* data, int64_t bytes) { return static_cast<char*>(data) + bytes; }
 const float* Floats(const KernelArgs& args, int port) {
   return static_cast<const float*>(args.inputs[port]);
 }
+float* MutableFloats(const KernelArgs& args, int port) {
+  return static_cast<float*>(args.outputs[port]);
+}
 
 // What both forms of the normalisation end in.
 void ApplyBatchNorm(const BatchNormShape& s, const BatchNormFns& fns, const void* x, void* y,
@@ -68,44 +72,45 @@ void ApplyBatchNorm(const BatchNormShape& s, const BatchNormFns& fns, const void
   });
 }
 
-class BatchNormKernel : public Kernel {
+// Of a batch, per channel: arrays that BatchNormStatistics reads and writes. The new running statistics
+// may be the old ones in place.
+struct BatchNormArrays {
+  const float *gamma, *running_mean, *running_var;
+  float *save_mean, *save_invstd, *new_mean, *new_var;
+  float *low, *scale;  // for BatchNormApply, whose mean_high is save_mean
+};
+
+class BatchNormStatistics {
  public:
-  explicit BatchNormKernel(const ir::Node& node)
-      : s_(node.input_type(0)),
+  BatchNormStatistics(const BatchNormShape& shape, const ir::Attributes& attrs)
+      : s_(shape),
         fns_(FindBatchNormFns(s_.dtype)),
-        eps_(node.attrs().GetFloat("eps")),
-        momentum_(node.attrs().GetFloat("momentum")) {
-    workspace_bytes_ = s_.blocks * s_.channels * sizeof(Moments) + 3 * s_.channels * sizeof(float);
+        eps_(attrs.GetFloat("eps")),
+        momentum_(attrs.GetFloat("momentum")) {}
+
+  size_t workspace_bytes() const {
+    return static_cast<size_t>(s_.blocks * s_.channels) * sizeof(Moments);
   }
 
-  // The new running statistics may be the old ones in place.
-  void Run(const KernelArgs& args) override {
-    auto* blocks = static_cast<Moments*>(args.workspace);
-    BlockMoments(args.inputs[0], blocks);
-    auto* high = reinterpret_cast<float*>(blocks + s_.blocks * s_.channels);
-    float *low = high + s_.channels, *scale = low + s_.channels;
-    auto* save_mean = static_cast<float*>(args.outputs[1]);
-    auto* save_invstd = static_cast<float*>(args.outputs[2]);
-    auto* new_mean = static_cast<float*>(args.outputs[3]);
-    auto* new_var = static_cast<float*>(args.outputs[4]);
+  void Run(const void* x, const BatchNormArrays& a, void* workspace) const {
+    auto* blocks = static_cast<Moments*>(workspace);
+    BlockMoments(x, blocks);
     const auto n = static_cast<double>(s_.per_channel);
     ParallelFor(0, s_.channels, kCombineGrain, [&](int64_t first, int64_t last) {
       for (int64_t c = first; c < last; ++c) {
         const Moments all = Combined(blocks, c);
         const double var = all.m2 / n, invstd = 1 / std::sqrt(var + eps_);
         const SplitMean mean(all.mean);
-        high[c] = mean.high;
-        low[c] = mean.low;
-        scale[c] = static_cast<float>(invstd * Floats(args, 1)[c]);
-        save_mean[c] = mean.high;
-        save_invstd[c] = static_cast<float>(invstd);
-        new_mean[c] =
-            static_cast<float>((1 - momentum_) * Floats(args, 3)[c] + momentum_ * all.mean);
-        new_var[c] = static_cast<float>((1 - momentum_) * Floats(args, 4)[c] +
-                                        momentum_ * var * n / (n - 1));
+        a.save_mean[c] = mean.high;
+        a.low[c] = mean.low;
+        a.scale[c] = static_cast<float>(invstd * a.gamma[c]);
+        a.save_invstd[c] = static_cast<float>(invstd);
+        a.new_mean[c] =
+            static_cast<float>((1 - momentum_) * a.running_mean[c] + momentum_ * all.mean);
+        a.new_var[c] =
+            static_cast<float>((1 - momentum_) * a.running_var[c] + momentum_ * var * n / (n - 1));
       }
     });
-    ApplyBatchNorm(s_, fns_, args.inputs[0], args.outputs[0], {high, low, scale, Floats(args, 2)});
   }
 
  private:
@@ -150,6 +155,82 @@ class BatchNormKernel : public Kernel {
   BatchNormFns fns_;
   double eps_, momentum_;
 };
+
+class BatchNormKernel : public Kernel {
+ public:
+  explicit BatchNormKernel(const ir::Node& node)
+      : s_(node.input_type(0)), fns_(FindBatchNormFns(s_.dtype)), statistics_(s_, node.attrs()) {
+    workspace_bytes_ = statistics_.workspace_bytes() + 2 * s_.channels * sizeof(float);
+  }
+
+  void Run(const KernelArgs& args) override {
+    auto* low = reinterpret_cast<float*>(
+        At(args.workspace, static_cast<int64_t>(statistics_.workspace_bytes())));
+    float* scale = low + s_.channels;
+    float* save_mean = MutableFloats(args, 1);
+    statistics_.Run(
+        args.inputs[0],
+        {Floats(args, 1), Floats(args, 3), Floats(args, 4), save_mean, MutableFloats(args, 2),
+         MutableFloats(args, 3), MutableFloats(args, 4), low, scale},
+        args.workspace);
+    ApplyBatchNorm(s_, fns_, args.inputs[0], args.outputs[0],
+                   {save_mean, low, scale, Floats(args, 2)});
+  }
+
+ private:
+  BatchNormShape s_;
+  BatchNormFns fns_;
+  BatchNormStatistics statistics_;
+};
+
+class BatchNormStatsKernel : public Kernel {
+ public:
+  explicit BatchNormStatsKernel(const ir::Node& node)
+      : statistics_(BatchNormShape(node.input_type(0)), node.attrs()) {
+    workspace_bytes_ = statistics_.workspace_bytes();
+  }
+
+  void Run(const KernelArgs& args) override {
+    statistics_.Run(args.inputs[0],
+                    {Floats(args, 1), Floats(args, 2), Floats(args, 3), MutableFloats(args, 0),
+                     MutableFloats(args, 1), MutableFloats(args, 2), MutableFloats(args, 3),
+                     MutableFloats(args, 4), MutableFloats(args, 5)},
+                    args.workspace);
+  }
+
+ private:
+  BatchNormStatistics statistics_;
+};
+
+// The numbers are as many as the channels of a row, or as the elements of x.
+class BatchNormApplyKernel : public Kernel {
+ public:
+  explicit BatchNormApplyKernel(const ir::Node& node)
+      : fns_(FindBatchNormFns(node.input_type(0).dtype)),
+        size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
+        row_(node.input_type(1).num_elements()),
+        rows_(row_ == 0 ? 0 : node.output_type().num_elements() / row_) {}
+
+  void Run(const KernelArgs& args) override {
+    const BatchNormApply p{Floats(args, 1), Floats(args, 2), Floats(args, 3), Floats(args, 4)};
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, row_));
+    ParallelFor(0, rows_, grain, [&](int64_t first, int64_t last) {
+      const int64_t at = first * row_ * size_;
+      fns_.apply(At(args.inputs[0], at), At(args.outputs[0], at), last - first, row_, p);
+    });
+  }
+
+ private:
+  BatchNormFns fns_;
+  int64_t size_, row_, rows_;
+};
+
+// Whether the numbers are those of the innermost axes.
+absl::Status NumbersAreRows(const ir::Node& node) {
+  const auto access = ops::AccessOf(node.input_type(1), node.output_type());
+  if (!access.has_value()) return Unimplemented("channels are not innermost");
+  return absl::OkStatus();
+}
 
 class BatchNormInferenceKernel : public Kernel {
  public:
@@ -277,6 +358,8 @@ absl::Status OneLayoutOfX(const ir::Node& node) {
 
 void Register_cpu_batch_norm(KernelRegistry& r) {
   AddSimdCandidate<BatchNormKernel>(r, "batch_norm", OneLayoutOfX);
+  AddSimdCandidate<BatchNormStatsKernel>(r, "batch_norm_stats", nullptr);
+  AddSimdCandidate<BatchNormApplyKernel>(r, "batch_norm_apply", NumbersAreRows);
   AddSimdCandidate<BatchNormInferenceKernel>(r, "batch_norm_inference", OneLayoutOfX);
   AddSimdCandidate<BatchNormGradKernel>(r, "batch_norm_grad", OneLayoutOfX);
 }

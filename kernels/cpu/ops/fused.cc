@@ -19,7 +19,7 @@ namespace {
 
 // Elements of a tile: few enough that a handful of tiles fits the first cache, enough that calling
 // the kernels costs little beside what they do.
-constexpr int64_t kTileElements = 2048;
+constexpr int64_t kTileElements = 1024;
 
 // Makes the kernel of a step.
 using MakeStepKernel = std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node& step)>;

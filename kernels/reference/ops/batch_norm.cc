@@ -39,6 +39,46 @@ RefRun MakeBatchNorm(RefNode& node) {
   };
 }
 
+RefRun MakeBatchNormStats(RefNode& node) {
+  const AxisSplit split(node.in(0), 1);
+  const double n = static_cast<double>(split.lines());
+  const double eps = node.attrs.GetFloat("eps"), m = node.attrs.GetFloat("momentum");
+  const bool wide = node.outputs[0].dtype == DType::kF64;
+  return [=](const RefCall& call) {
+    for (int64_t c = 0; c < split.size; ++c) {
+      double mean = 0, var = 0;
+      ForEachInChannel(split, c, [&](int64_t i) { mean += call.Load(0, i); });
+      mean /= n;
+      ForEachInChannel(split, c, [&](int64_t i) {
+        const double d = call.Load(0, i) - mean;
+        var += d * d;
+      });
+      var /= n;
+      const double invstd = 1 / std::sqrt(var + eps);
+      const double saved = wide ? mean : static_cast<double>(static_cast<float>(mean));
+      call.Store(2, c, (1 - m) * call.Load(2, c) + m * mean);
+      call.Store(3, c, (1 - m) * call.Load(3, c) + m * var * n / (n - 1));
+      call.Store(0, c, saved);
+      call.Store(1, c, invstd);
+      call.Store(4, c, mean - saved);
+      call.Store(5, c, invstd * call.Load(1, c));
+    }
+  };
+}
+
+RefRun MakeBatchNormApply(RefNode& node) {
+  const int64_t size = node.out(0).num_elements();
+  const IndexMap number = IndexMap::Broadcast(node.in(1), node.out(0));
+  return [=](const RefCall& call) {
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t c = number(i);
+      call.Store(0, i,
+                 (call.Load(0, i) - call.Load(1, c) - call.Load(2, c)) * call.Load(3, c) +
+                     call.Load(4, c));
+    }
+  };
+}
+
 RefRun MakeBatchNormInference(RefNode& node) {
   const AxisSplit split(node.in(0), 1);
   const double eps = node.attrs.GetFloat("eps");
@@ -78,6 +118,8 @@ RefRun MakeBatchNormGrad(RefNode& node) {
 
 void Register_reference_batch_norm(KernelRegistry& r) {
   AddReference(r, "batch_norm", ir::kFloats, MakeBatchNorm);
+  AddReference(r, "batch_norm_stats", ir::kFloats, MakeBatchNormStats);
+  AddReference(r, "batch_norm_apply", ir::kFloats, MakeBatchNormApply);
   AddReference(r, "batch_norm_inference", ir::kFloats, MakeBatchNormInference);
   AddReference(r, "batch_norm_grad", ir::kFloats, MakeBatchNormGrad);
 }
