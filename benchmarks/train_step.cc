@@ -31,6 +31,8 @@ ABSL_FLAG(int, steps, 0,
 ABSL_FLAG(int, blocks, 15, "on CUDA: blocks of steps in each round, after one to warm up");
 ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
 ABSL_FLAG(bool, bare, false, "also time the bare oneDNN step (f32 and bf16), round by round");
+ABSL_FLAG(bool, recompute, true,
+          "compute cheap values again where a step holds much for its backward pass");
 ABSL_FLAG(double, memory_budget, 0,
           "share of the working memory that the step may take, the rest computed again; 0: all");
 ABSL_FLAG(std::string, graph, "",
@@ -59,6 +61,7 @@ absl::Status SetBudget(TrainingStep& graph, double share, Workload& workload,
   TrainingStep whole(workload);
   HT_RETURN_IF_ERROR(SetPrecision(whole, precision));
   whole.to(graph.device());
+  whole.config.recompute_cheap_values = false;
   HT_RETURN_IF_ERROR(whole.compile(workload.data));
   graph.config.memory_budget =
       static_cast<int64_t>(share * static_cast<double>(whole.arena_bytes()));
@@ -104,6 +107,7 @@ int Main() {
       absl::GetFlag(FLAGS_steps) > 0 ? absl::GetFlag(FLAGS_steps) : (*workload)->steps;
 
   graph.to(choice->device);
+  graph.config.recompute_cheap_values = absl::GetFlag(FLAGS_recompute);
   const absl::Status budget =
       SetBudget(graph, absl::GetFlag(FLAGS_memory_budget), **workload, amp_choice);
   if (!budget.ok()) return Fail("--memory_budget: " + Message(budget));

@@ -46,8 +46,8 @@ enum class Stage : uint8_t {
   // The step as build() described it, tidied up: no casts of mixed precision and no gradients yet;
   // losses, optimizers and scalers are markers. All that follows is made of what the pass leaves.
   kForward,
-  // The whole step: gradients and updates too, in the dtypes of mixed precision; no
-  // markers but `memory_budget`. Ops that the device has no kernel for are decomposed afterwards.
+  // The whole step: gradients and updates too, in the dtypes of mixed precision; no markers but
+  // those of rematerialise. Ops that the device has no kernel for are decomposed afterwards.
   kStep,
 };
 

@@ -305,6 +305,7 @@ void BindConfig(py::module_& m) {
       .def_readwrite("track_grad_norm", &nn::GraphConfig::track_grad_norm)
       .def_readwrite("clip_grad_norm", &nn::GraphConfig::clip_grad_norm)
       .def_readwrite("memory_budget", &nn::GraphConfig::memory_budget)
+      .def_readwrite("recompute_cheap_values", &nn::GraphConfig::recompute_cheap_values)
       .def_readwrite("seed", &nn::GraphConfig::seed)
       .def_readwrite("cache_size", &nn::GraphConfig::cache_size)
       .def_readwrite("dump_dir", &nn::GraphConfig::dump_dir);

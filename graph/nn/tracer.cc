@@ -86,6 +86,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
   if (config_.memory_budget != 0) {
     builder.Root("memory_budget", {}, {{"bytes", config_.memory_budget}});
   }
+  if (!config_.recompute_cheap_values) builder.Root("hold_cheap_values", {});
   if (training_ && !trace_.has_backward() && !declared_.optimizers().empty()) {
     builder.At(internal::ToSourceLocation(declared_.optimizers()[0].added_at));
     builder.Fail(FailedPrecondition(declared_.optimizers()[0].name,

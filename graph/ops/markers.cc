@@ -1,7 +1,8 @@
 // Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
 // autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
 // insert-amp-casts; numerics asks apply-numerics; accumulation asks accumulate-gradients;
-// memory_budget asks rematerialise; no_fusion asks fuse. Each is removed by its pass; none has a kernel.
+// memory_budget and hold_cheap_values ask rematerialise; no_fusion asks fuse. Each is removed by its
+// pass; none has a kernel.
 #include <algorithm>
 
 #include "halftone/graph/ops/support/nn.h"
@@ -363,8 +364,9 @@ void RegisterMemoryBudgetMarker(ir::OpRegistry& registry) {
   AddOp(registry, std::move(r));
 }
 
-void RegisterNoFusionMarker(ir::OpRegistry& registry) {
-  ir::OpRecord r = MarkerRecord("no_fusion", "Asks fuse to leave every node by itself.");
+// A wish that says all by being there.
+void RegisterWish(ir::OpRegistry& registry, const char* name, const char* doc) {
+  ir::OpRecord r = MarkerRecord(name, doc);
   r.infer = [](const InferContext&) -> Types { return std::vector<ir::ValueType>{}; };
   r.has_side_effect = true;
   AddOp(registry, std::move(r));
@@ -379,9 +381,12 @@ void Register_markers(ir::OpRegistry& registry) {
   RegisterAmpMarker(registry);
   RegisterF8Marker(registry);
   RegisterNumericsMarker(registry);
-  RegisterNoFusionMarker(registry);
   RegisterAccumulationMarker(registry);
   RegisterMemoryBudgetMarker(registry);
+  RegisterWish(registry, "no_fusion", "Asks fuse to leave every node by itself.");
+  RegisterWish(
+      registry, "hold_cheap_values",
+      "Asks rematerialise to make nothing anew that neither a module nor a budget asks for.");
 }
 
 }  // namespace halftone::ops

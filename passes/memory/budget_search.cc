@@ -1,7 +1,6 @@
 #include "halftone/passes/memory/budget_search.h"
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 #include <tuple>
 
@@ -13,6 +12,12 @@ namespace {
 // What a processor computes while it moves a byte: 330 GFLOP/s and 20 GB/s on two cores, 60 TFLOP/s
 // and 4.8 TB/s on an H200.
 constexpr double kFlopsPerByte = 16;
+// How many times faster products of 16-bit values are than those of f32, which set the pace above:
+// 4 to 5 times with AMX, 16 on an H200.
+constexpr double kLowSpeed = 4;
+// How many times slower the operations of a function are than those of a product, since each waits
+// for the one before: 7 to 13 times in a gelu on AVX-512.
+constexpr double kFunctionSlowness = 8;
 // An operand of fewer bytes than this share of what is dropped is kept, not made anew.
 constexpr int64_t kSmallShare = 16;
 // Values that one drop may touch, so that a try takes bounded time.
@@ -20,11 +25,28 @@ constexpr size_t kMaxTouched = 256;
 constexpr int kMaxRounds = 12;
 constexpr double kNotDropped = -1;
 
+const Slot& SlotOf(const ValueLife& life, const MemoryPlan& plan) {
+  return plan.nodes[static_cast<size_t>(life.first)].outputs[static_cast<size_t>(life.value.index)];
+}
+
+// Whether the plan has it written over an operand of its node.
+bool IsOverOperand(const ValueLife& life, const ValueLives& lives, const MemoryPlan& plan) {
+  const Slot& slot = SlotOf(life, plan);
+  const std::vector<ir::Value>& operands = life.value.node->inputs();
+  return std::any_of(operands.begin(), operands.end(), [&](const ir::Value& v) {
+    const Slot& operand = SlotOf(lives[lives.Of(v)], plan);
+    return operand.space == Slot::Space::kArena && operand.offset == slot.offset;
+  });
+}
+
 BytesOverTime BytesOf(const ir::Graph& graph, const ValueLives& lives, const MemoryPlan& plan,
                       const std::vector<bool>& in_arena) {
   BytesOverTime bytes(lives.end() + 1);
   for (int i = 0; i < lives.size(); ++i) {
-    if (in_arena[static_cast<size_t>(i)]) bytes.Add(lives[i].first, lives[i].last, lives[i].bytes);
+    if (!in_arena[static_cast<size_t>(i)]) continue;
+    const ValueLife& life = lives[i];
+    const int from = life.first + (IsOverOperand(life, lives, plan) ? 1 : 0);
+    bytes.Add(from, life.last, life.bytes);
   }
   for (size_t p = 0; p < graph.nodes().size(); ++p) {
     bytes.Add(static_cast<int>(p), static_cast<int>(p), plan.nodes[p].workspace_bytes);
@@ -35,9 +57,7 @@ BytesOverTime BytesOf(const ir::Graph& graph, const ValueLives& lives, const Mem
 std::vector<bool> InArena(const ValueLives& lives, const MemoryPlan& plan) {
   std::vector<bool> in_arena;
   for (const ValueLife& life : lives.lives()) {
-    const Slot& slot =
-        plan.nodes[static_cast<size_t>(life.first)].outputs[static_cast<size_t>(life.value.index)];
-    in_arena.push_back(slot.space == Slot::Space::kArena);
+    in_arena.push_back(SlotOf(life, plan).space == Slot::Space::kArena);
   }
   return in_arena;
 }
@@ -46,7 +66,11 @@ std::vector<bool> InArena(const ValueLives& lives, const MemoryPlan& plan) {
 
 double Effort(const ir::Node& node) {
   const ir::Cost cost = ir::CostOf(node);
-  return cost.flops + kFlopsPerByte * cost.bytes;
+  const bool is_product = node.op().fusion == ir::FusionClass::kContraction ||
+                          node.op().amp.f16 == ir::AmpClass::kAllow;
+  const bool is_low = node.num_inputs() > 0 && IsLow(node.input_type(0).dtype);
+  const double pace = !is_product ? kFunctionSlowness : is_low ? 1 / kLowSpeed : 1;
+  return pace * cost.flops + kFlopsPerByte * cost.bytes;
 }
 
 BudgetSearch::BudgetSearch(const ir::Graph& graph, const ValueLives& lives, const MemoryPlan& plan)
@@ -71,7 +95,7 @@ bool BudgetSearch::CoversPeak(int life) const {
   return lives_[life].turn < peak && peak < states_[static_cast<size_t>(life)].again;
 }
 
-BudgetSearch::Result BudgetSearch::Run(int64_t target) {
+BudgetSearch::Result BudgetSearch::Run(int64_t target, double worst) {
   Begin();
   Result result;
   // Effort over bytes freed as known so far, how often it was put off, which one.
@@ -105,9 +129,8 @@ BudgetSearch::Result BudgetSearch::Run(int64_t target) {
                                              : std::get<0>(candidates.top());
       const bool last_call = put_off >= 3;
       const double found =
-          TryToDrop(life, target,
-                    last_call ? std::numeric_limits<double>::infinity() : std::max(ratio, next));
-      if (found == kNotDropped) {
+          TryToDrop(life, target, last_call ? worst : std::min(worst, std::max(ratio, next)));
+      if (found == kNotDropped || found > worst) {
         waiting.push_back(life);
       } else if (!states_[static_cast<size_t>(life)].dropped) {
         candidates.emplace(found, put_off + 1, life);
@@ -120,6 +143,7 @@ BudgetSearch::Result BudgetSearch::Run(int64_t target) {
     std::sort(waiting.begin(), waiting.end());
   }
   result.repeats = Chosen();
+  result.peak_bytes = bytes_.peak();
   return result;
 }
 
@@ -239,10 +263,9 @@ Repeats BudgetSearch::Chosen() const {
   for (int i = 0; i < lives_.size(); ++i) {
     if (!states_[static_cast<size_t>(i)].dropped) continue;
     const ir::Value& v = lives_[i].value;
-    repeats[{v.node->id(), v.index}] = {
-        states_[static_cast<size_t>(i)].again,
-        Concat("memory_budget: ", v.type().num_bytes(), " bytes are not held for ",
-               ir::CostOf(*v.node).flops, " flops")};
+    repeats[{v.node->id(), v.index}] = {states_[static_cast<size_t>(i)].again,
+                                        Concat(v.type().num_bytes(), " bytes are not held for ",
+                                               ir::CostOf(*v.node).flops, " flops")};
   }
   return repeats;
 }

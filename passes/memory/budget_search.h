@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,11 @@ class BudgetSearch {
   struct Result {
     Repeats repeats;
     double effort = 0;  // of all repetitions, see Effort
+    int64_t peak_bytes = 0;
   };
-  // As far as it gets towards `target` bytes.
-  Result Run(int64_t target);
+  // As far as it gets towards `target` bytes, where no drop costs more effort for a byte that it
+  // frees at the peak than `worst`.
+  Result Run(int64_t target, double worst = std::numeric_limits<double>::infinity());
 
  private:
   // What is decided about a value: where the backward pass reads it, repetitions included.
@@ -85,7 +88,8 @@ class BudgetSearch {
   double tried_effort_ = 0;
 };
 
-// Time to run a node, in the time of one operation: its flops, and its bytes at kFlopsPerByte.
+// Time to run a node, in the time of one operation of a product of f32 matrices: of its flops, by
+// what they are, and of its bytes.
 double Effort(const ir::Node& node);
 
 }  // namespace halftone::passes

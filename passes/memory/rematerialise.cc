@@ -1,15 +1,14 @@
 #include "halftone/passes/memory/rematerialise.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "halftone/passes/memory/budget_search.h"
-#include "halftone/passes/memory/group_updates.h"
-#include "halftone/passes/memory/keep_low_weights.h"
+#include "halftone/passes/memory/cheap_values.h"
 #include "halftone/passes/memory/memory_plan.h"
+#include "halftone/passes/memory/plan_judge.h"
 #include "halftone/passes/memory/recomputation.h"
 #include "halftone/passes/memory/recomputed_modules.h"
 #include "halftone/passes/memory/value_lives.h"
@@ -22,34 +21,6 @@ namespace {
 constexpr int kDirectTries = 5;
 // Then all of these shares of the peak.
 constexpr int kShares = 20;
-
-// Memory plans of a graph as it will run.
-class Judge {
- public:
-  explicit Judge(const ir::Target& target) : target_(target) {}
-
-  // Takes the graph through what still follows in the pipeline, which neither adds nor moves nodes.
-  absl::StatusOr<MemoryPlan> Plan(ir::Graph& graph) {
-    PassContext context;
-    context.target = &target_;
-    HT_RETURN_IF_ERROR(MakeGroupUpdates()->Run(graph, context).status());
-    HT_RETURN_IF_ERROR(MakeKeepLowWeights()->Run(graph, context).status());
-    return PlanMemory(graph, PlanOptionsFor(graph, StepTraitsOf(target_),
-                                            [this](const ir::Node& node) { return Traits(node); }));
-  }
-
- private:
-  // Kernels are made once; repetitions have those of what they repeat.
-  const ir::KernelTraits& Traits(const ir::Node& node) {
-    const std::string& name = IsRecomputed(node) ? node.provenance.from : node.name();
-    const auto known = traits_.find(name);
-    if (known != traits_.end()) return known->second;
-    return traits_.emplace(name, target_.TraitsOf(node)).first->second;
-  }
-
-  const ir::Target& target_;
-  std::map<std::string, ir::KernelTraits> traits_;
-};
 
 class BudgetMeeting {
  public:
@@ -66,7 +37,10 @@ class BudgetMeeting {
     BudgetSearch search(graph_, lives, plan);
     HT_RETURN_IF_ERROR(TryNearBudget(search));
     if (!chosen_.has_value()) HT_RETURN_IF_ERROR(TryShares(search));
-    if (chosen_.has_value()) return std::move(chosen_->repeats);
+    if (chosen_.has_value()) {
+      for (auto& [value, repeat] : chosen_->repeats) repeat.why = "memory_budget: " + repeat.why;
+      return std::move(chosen_->repeats);
+    }
     return absl::ResourceExhaustedError(
         Concat("memory_budget: ", budget_, " bytes; the step takes ", arena_before_,
                ", and no less than ", smallest_, " with what can be computed again"));
@@ -111,7 +85,7 @@ class BudgetMeeting {
   const ir::Graph& graph_;
   const ir::Target& target_;
   const int64_t budget_;
-  Judge judge_;
+  PlanJudge judge_;
   std::optional<BudgetSearch::Result> chosen_;
   int64_t arena_before_ = 0, arena_after_ = 0;
   int64_t smallest_ = 0;
@@ -122,36 +96,52 @@ class Rematerialise : public Pass {
   const char* name() const override { return kRematerialise; }
 
   absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
-    const std::vector<ir::Node*> markers = FindMarkers(graph, "memory_budget");
-    if (markers.size() > 1) {
-      return InvalidArgument(markers[1]->Label(), ": a second memory_budget marker, beside ",
-                             markers[0]->Label());
+    const std::vector<ir::Node*> budgets = FindMarkers(graph, "memory_budget");
+    if (budgets.size() > 1) {
+      return InvalidArgument(budgets[1]->Label(), ": a second memory_budget marker, beside ",
+                             budgets[0]->Label());
     }
-    const int64_t budget = markers.empty() ? 0 : markers[0]->attrs().GetInt("bytes");
-    graph.Remove(markers);
-    Repeats of_modules;
+    const std::vector<ir::Node*> holds = FindMarkers(graph, "hold_cheap_values");
+    const int64_t budget = budgets.empty() ? 0 : budgets[0]->attrs().GetInt("bytes");
+    const bool was_through = Repeated(graph) > 0;
+    graph.Remove(budgets);
+    graph.Remove(holds);
+    bool changed = !budgets.empty() || !holds.empty();
     if (AsksForRepeats(graph)) {
-      of_modules = RepeatsOfModules(graph, ValueLives(graph, context.target->KeepsLowWeights()));
+      const Repeats of_modules =
+          RepeatsOfModules(graph, ValueLives(graph, context.target->KeepsLowWeights()));
       HT_RETURN_IF_ERROR(RepeatValues(graph, of_modules));
+      changed = changed || !of_modules.empty();
     }
-    Repeats for_budget;
     if (budget > 0) {
       BudgetMeeting meeting(graph, *context.target, budget);
-      HT_ASSIGN_OR_RETURN(for_budget, meeting.Run());
-      HT_RETURN_IF_ERROR(RepeatValues(graph, for_budget));
-      context.stats["arena_before"] += meeting.arena_before();
-      context.stats["arena_after"] += meeting.arena_after();
+      HT_ASSIGN_OR_RETURN(const Repeats repeats, meeting.Run());
+      HT_RETURN_IF_ERROR(RepeatValues(graph, repeats));
+      AddArena(context, meeting.arena_before(), meeting.arena_after());
+    } else if (holds.empty() && !was_through) {
+      HT_ASSIGN_OR_RETURN(const CheapValues cheap, FindCheapValues(graph, *context.target));
+      HT_RETURN_IF_ERROR(RepeatValues(graph, cheap.repeats));
+      if (!cheap.repeats.empty()) AddArena(context, cheap.arena_before, cheap.arena_after);
+      changed = changed || !cheap.repeats.empty();
     }
-    context.stats["repeated"] +=
-        std::count_if(graph.nodes().begin(), graph.nodes().end(),
-                      [](const auto& node) { return IsRecomputed(*node); });
-    return !markers.empty() || !of_modules.empty();
+    context.stats["repeated"] += Repeated(graph);
+    return changed;
   }
 
  private:
   static bool AsksForRepeats(const ir::Graph& graph) {
     return std::any_of(graph.nodes().begin(), graph.nodes().end(),
                        [](const auto& node) { return !node->recompute.empty(); });
+  }
+
+  static int64_t Repeated(const ir::Graph& graph) {
+    return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                         [](const auto& node) { return IsRecomputed(*node); });
+  }
+
+  static void AddArena(PassContext& context, int64_t before, int64_t after) {
+    context.stats["arena_before"] += before;
+    context.stats["arena_after"] += after;
   }
 };
 

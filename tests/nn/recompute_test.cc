@@ -105,6 +105,18 @@ TEST(MemoryBudget, TheSmallestThatWasFoundIsNamedAndMet) {
   EXPECT_LE(static_cast<int64_t>(net.arena_bytes()), smallest);
 }
 
+TEST(CheapValues, AreHeldWhereTheProgramSaysSo) {
+  RecomputeNet plain, held;
+  held.config.recompute_cheap_values = false;
+  const StepsTaken want = TrainSteps(plain, RecomputeNet::Batch);
+  const StepsTaken got = TrainSteps(held, RecomputeNet::Batch);
+  ExpectSameBits(got, want);
+  EXPECT_THAT(held.traced_text(), HasSubstr("hold_cheap_values()"));
+  EXPECT_THAT(held.compiled_text(), Not(HasSubstr("hold_cheap_values")));
+  EXPECT_THAT(plain.traced_text(), Not(HasSubstr("hold_cheap_values")));
+  EXPECT_THAT(plain.compiled_text(), Not(HasSubstr(".again"))) << "too small to pay";
+}
+
 TEST(MemoryBudget, BelowZeroIsAnError) {
   RecomputeNet net;
   net.config.memory_budget = -3;

@@ -20,8 +20,8 @@ std::string Numbered(const char* name, int i) { return name + std::to_string(i);
 
 // `statements(text)` writes a forward pass and gives its loss; trained in f16 with Adam.
 std::string Training(const std::vector<std::string>& parameters,
-                     const std::function<std::string(std::string&)>& statements) {
-  std::string text = "graph @g(%x: f32[4,8]) {\n";
+                     const std::function<std::string(std::string&)>& statements, int rows = 4) {
+  std::string text = "graph @g(%x: f32[" + std::to_string(rows) + ",8]) {\n";
   std::string names;
   for (const std::string& name : parameters) {
     text += "%" + name + " = variable \"" + name + "\" {init=\"uniform(-0.5,0.5)\"} : f32[8,8]\n";
@@ -109,6 +109,24 @@ std::string TanhChainOnABudget(int n) {
                      "memory_budget() {bytes=" + std::to_string(64 * n) + "}\n");
 }
 
+// MiB that wait for the backward pass, every one of which is cheap to make anew.
+std::string LargeTanhChain(int n) {
+  constexpr int kRows = 1 << 15;
+  return Training(
+      {"w"},
+      [&](std::string& text) {
+        text += "%m = matmul(%x, %w)\n";
+        std::string h = "%m";
+        for (int i = 0; i < 2 * n; ++i) {
+          text += Numbered("%t", i) + " = tanh(" + h + ")\n";
+          h = Numbered("%t", i);
+        }
+        text += "%loss = mean(" + h + ") {axes=[0, 1]}\n";
+        return "%loss";
+      },
+      kRows);
+}
+
 double Seconds(const std::string& text) {
   auto graph = ir::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
@@ -145,6 +163,7 @@ TEST_P(CompileTime, F61GrowsWithTheNumberOfNodes) {
 INSTANTIATE_TEST_SUITE_P(Families, CompileTime,
                          ::testing::Values(Family{"MatmulChain", MatmulChain},
                                            Family{"TanhChainOnABudget", TanhChainOnABudget},
+                                           Family{"LargeTanhChain", LargeTanhChain},
                                            Family{"ClearChain", ClearChain},
                                            Family{"DeniedChain", DeniedChain},
                                            Family{"EqualBranches", EqualBranches}),

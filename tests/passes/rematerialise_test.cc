@@ -19,7 +19,7 @@
 #include "halftone/passes/pipeline.h"
 #include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tests/support/graph_runner.h"
-#include "halftone/tests/support/random_graph.h"
+#include "halftone/tests/support/random_gradients.h"
 
 namespace halftone::testing {
 namespace {
@@ -69,37 +69,6 @@ INSTANTIATE_TEST_SUITE_P(Targets, Rematerialisation,
                            return std::string(info.param == "cuda-sm90" ? "Cuda" : "Cpu");
                          });
 
-// A random graph with the gradient of the sum of all its float outputs in every f32 input and
-// variable; null if there is none.
-std::unique_ptr<ir::Graph> WithGradients(uint64_t seed) {
-  std::unique_ptr<ir::Graph> graph = RandomGraph(seed, {.steps = 40, .casts = false});
-  ir::Builder b(graph.get());
-  ir::Expr loss;
-  std::vector<ir::Expr> operands;
-  for (const ir::Output& output : graph->outputs()) {
-    if (output.value.dtype() != DType::kF32) continue;
-    std::vector<int64_t> axes;
-    for (int i = 0; i < output.value.shape().rank(); ++i) axes.push_back(i);
-    const ir::Expr sum = b.Op("mean", {b.Wrap(output.value)}, {{"axes", axes}});
-    loss = loss.valid() ? loss + sum : sum;
-  }
-  if (!loss.valid()) return nullptr;
-  operands.push_back(loss);
-  for (const auto& node : graph->nodes()) {
-    const bool is_source = passes::IsOp(*node, "input") || passes::IsOp(*node, "variable");
-    if (is_source && node->output_type().dtype == DType::kF32) {
-      operands.push_back(b.Wrap(node->output()));
-    }
-  }
-  if (operands.size() == 1) return nullptr;
-  for (const ir::Expr& dx : b.Make("gradient", operands)) {
-    graph->outputs().push_back({"", dx.value()});
-  }
-  EXPECT_TRUE(b.status().ok()) << b.status();
-  EXPECT_TRUE(graph->Sort().ok());
-  return graph;
-}
-
 int Repeated(const ir::Graph& graph) {
   return static_cast<int>(
       std::count_if(graph.nodes().begin(), graph.nodes().end(),
@@ -115,7 +84,7 @@ int64_t NumberAfter(const std::string& message, const std::string& before) {
 TEST_P(Rematerialisation, RandomGraphsKeepTheirBitsWithinAnyBudgetThatCanBeMet) {
   int met = 0, refused = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    const std::unique_ptr<ir::Graph> graph = WithGradients(seed);
+    const std::unique_ptr<ir::Graph> graph = RandomGradients(seed);
     if (graph == nullptr) continue;
     const std::unique_ptr<ir::Graph> whole = graph->Clone();
     ASSERT_TRUE(Lower(*whole).ok());
@@ -157,7 +126,7 @@ TEST_P(Rematerialisation, RandomGraphsKeepTheirBitsWithinAnyBudgetThatCanBeMet) 
 TEST_P(Rematerialisation, RandomModulesKeepTheirBits) {
   int repeated = 0;
   for (uint64_t seed = 500; seed < 650; ++seed) {
-    const std::unique_ptr<ir::Graph> graph = WithGradients(seed);
+    const std::unique_ptr<ir::Graph> graph = RandomGradients(seed);
     if (graph == nullptr) continue;
     const std::unique_ptr<ir::Graph> whole = graph->Clone();
     int position = 0;

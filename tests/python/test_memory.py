@@ -55,3 +55,11 @@ def test_a_budget_that_cannot_be_met_names_the_smallest() -> None:
     graph.config.memory_budget = 100
     with pytest.raises(MemoryError, match=r"memory_budget: 100 bytes; .* no less than \d+"):
         graph(X)
+
+
+def test_cheap_values_are_held_on_request() -> None:
+    plain, held = Deep(), Deep()
+    assert plain.config.recompute_cheap_values
+    held.config.recompute_cheap_values = False
+    want, _ = trained(plain)
+    assert trained(held)[0] == want
