@@ -1,5 +1,5 @@
 // batch_norm (training), batch_norm_inference and batch_norm_grad.
-#include "halftone/graph/ops/support/nn.h"
+#include "halftone/graph/ops/support/batch_moments.h"
 
 namespace halftone::ops {
 namespace {
@@ -35,16 +35,9 @@ absl::Status CheckEps(const InferContext& ctx) {
 Types InferBatchNorm(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(
       CheckBatchNorm(ctx, {1, 2, 3, 4}, {"gamma", "beta", "running_mean", "running_var"}));
-  HT_RETURN_IF_ERROR(CheckEps(ctx));
-  const double momentum = ctx.attrs.GetFloat("momentum");
-  HT_RETURN_IF_ERROR(CheckFloat(ctx, "momentum", momentum >= 0 && momentum <= 1, "0..1"));
+  HT_RETURN_IF_ERROR(CheckBatchStatistics(ctx));
   const ir::ValueType& x = ctx.inputs[0];
-  const int64_t channels = x.shape.dim(1);
-  if (channels > 0 && x.num_elements() / channels < 2) {
-    return InvalidArgument(ctx.op, ": x is ", x.ToString(),
-                           "; expected more than one value per channel in training");
-  }
-  const ir::ValueType stat{WideDType(x.dtype), Shape{channels}};
+  const ir::ValueType stat{WideDType(x.dtype), Shape{x.shape.dim(1)}};
   return std::vector<ir::ValueType>{{x.dtype, x.shape}, stat, stat, stat, stat};
 }
 
@@ -62,29 +55,14 @@ Types InferBatchNormGrad(const InferContext& ctx) {
   return std::vector<ir::ValueType>{{x.dtype, x.shape}, stat, stat};
 }
 
-// [C] as [1,C,1,1] of x's rank.
-Expr PerChannel(Expr v, int rank) {
-  if (!v.valid()) return v;
-  Ints dims(rank, 1);
-  dims[1] = v.shape().dim(0);
-  return ReshapeTo(v, Shape(dims));
-}
-
 std::vector<Expr> DecomposeBatchNorm(ir::Builder&, const std::vector<Expr>& in,
                                      const ir::Attributes& attrs) {
   const Expr x = Widened(in[0]);
   const int rank = in[0].shape().rank();
-  const Ints axes = AxesBut(rank, 1);
-  const double n =
-      static_cast<double>(in[0].type().num_elements()) / static_cast<double>(in[0].shape().dim(1));
-  const double m = attrs.GetFloat("momentum");
-  const Expr mean = Mean(x, axes);
-  const Expr centred = x - PerChannel(mean, rank);
-  const Expr var = Mean(centred * centred, axes);
-  const Expr invstd = 1.0 / Sqrt(var + attrs.GetFloat("eps"));
-  const Expr y = centred * PerChannel(invstd * in[1], rank) + PerChannel(in[2], rank);
-  return {CastTo(y, in[0].dtype()), mean, invstd, in[3] * (1 - m) + mean * m,
-          in[4] * (1 - m) + var * (m * n / (n - 1))};
+  const BatchMoments batch = MomentsOf(x, in[3], in[4], attrs);
+  const Expr y = (x - PerChannel(batch.mean, rank)) * PerChannel(batch.invstd * in[1], rank) +
+                 PerChannel(in[2], rank);
+  return {CastTo(y, in[0].dtype()), batch.mean, batch.invstd, batch.new_mean, batch.new_var};
 }
 
 std::vector<Expr> DecomposeBatchNormInference(ir::Builder&, const std::vector<Expr>& in,

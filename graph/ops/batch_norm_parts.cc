@@ -1,6 +1,6 @@
 // batch_norm in two: the statistics, and what they do to each element, which is elementwise and so can
 // be part of a fused node. Made by the pass split-batch-norms.
-#include "halftone/graph/ops/support/nn.h"
+#include "halftone/graph/ops/support/batch_moments.h"
 
 namespace halftone::ops {
 namespace {
@@ -19,37 +19,15 @@ Types InferStats(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckType(ctx, 1, "gamma", stat.dtype, stat.shape, why));
   HT_RETURN_IF_ERROR(CheckType(ctx, 2, "running_mean", stat.dtype, stat.shape, why));
   HT_RETURN_IF_ERROR(CheckType(ctx, 3, "running_var", stat.dtype, stat.shape, why));
-  HT_RETURN_IF_ERROR(CheckFloat(ctx, "eps", ctx.attrs.GetFloat("eps") >= 0, "0 or more"));
-  const double momentum = ctx.attrs.GetFloat("momentum");
-  HT_RETURN_IF_ERROR(CheckFloat(ctx, "momentum", momentum >= 0 && momentum <= 1, "0..1"));
-  const int64_t channels = x.shape.dim(1);
-  if (channels > 0 && x.num_elements() / channels < 2) {
-    return InvalidArgument(ctx.op, ": x is ", x.ToString(),
-                           "; expected more than one value per channel in training");
-  }
+  HT_RETURN_IF_ERROR(CheckBatchStatistics(ctx));
   return std::vector<ir::ValueType>(6, stat);
 }
 
 std::vector<Expr> DecomposeStats(ir::Builder&, const std::vector<Expr>& in,
                                  const ir::Attributes& attrs) {
-  const Expr x = Widened(in[0]);
-  const int rank = in[0].shape().rank();
-  const Ints axes = AxesBut(rank, 1);
-  const double n =
-      static_cast<double>(in[0].type().num_elements()) / static_cast<double>(in[0].shape().dim(1));
-  const double m = attrs.GetFloat("momentum");
-  const Expr mean = Mean(x, axes);
-  Ints per_channel(static_cast<size_t>(rank), 1);
-  per_channel[1] = in[0].shape().dim(1);
-  const Expr centred = x - ReshapeTo(mean, Shape(per_channel));
-  const Expr var = Mean(centred * centred, axes);
-  const Expr invstd = 1.0 / Sqrt(var + attrs.GetFloat("eps"));
-  return {mean,
-          invstd,
-          in[2] * (1 - m) + mean * m,
-          in[3] * (1 - m) + var * (m * n / (n - 1)),
-          mean - mean,
-          invstd * in[1]};
+  const BatchMoments batch = MomentsOf(Widened(in[0]), in[2], in[3], attrs);
+  return {batch.mean,          batch.invstd, batch.new_mean, batch.new_var, batch.mean - batch.mean,
+          batch.invstd * in[1]};
 }
 
 Types InferApply(const InferContext& ctx) {

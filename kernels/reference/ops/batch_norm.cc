@@ -12,56 +12,70 @@ void ForEachInChannel(const AxisSplit& split, int64_t c, const Visit& visit) {
   for (int64_t line = 0; line < split.lines(); ++line) visit(split(line, c));
 }
 
+// Of channel `c` of input 0. The new running statistics go to outputs `port` and the next, from inputs
+// `running` and the next.
+struct ChannelMoments {
+  double mean = 0, invstd = 0;
+};
+class BatchStatistics {
+ public:
+  BatchStatistics(const RefNode& node, const AxisSplit& split, int running, int port)
+      : split_(split),
+        running_(running),
+        port_(port),
+        eps_(node.attrs.GetFloat("eps")),
+        momentum_(node.attrs.GetFloat("momentum")) {}
+
+  ChannelMoments Run(const RefCall& call, int64_t c) const {
+    const auto n = static_cast<double>(split_.lines());
+    double mean = 0, var = 0;
+    ForEachInChannel(split_, c, [&](int64_t i) { mean += call.Load(0, i); });
+    mean /= n;
+    ForEachInChannel(split_, c, [&](int64_t i) {
+      const double d = call.Load(0, i) - mean;
+      var += d * d;
+    });
+    var /= n;
+    const double m = momentum_;
+    call.Store(port_, c, (1 - m) * call.Load(running_, c) + m * mean);
+    call.Store(port_ + 1, c, (1 - m) * call.Load(running_ + 1, c) + m * var * n / (n - 1));
+    return {mean, 1 / std::sqrt(var + eps_)};
+  }
+
+ private:
+  AxisSplit split_;
+  int running_, port_;
+  double eps_, momentum_;
+};
+
 RefRun MakeBatchNorm(RefNode& node) {
   const AxisSplit split(node.in(0), 1);
-  const double n = static_cast<double>(split.lines());
-  const double eps = node.attrs.GetFloat("eps"), m = node.attrs.GetFloat("momentum");
+  const BatchStatistics statistics(node, split, 3, 3);
   return [=](const RefCall& call) {
     for (int64_t c = 0; c < split.size; ++c) {
-      double mean = 0, var = 0;
-      ForEachInChannel(split, c, [&](int64_t i) { mean += call.Load(0, i); });
-      mean /= n;
-      ForEachInChannel(split, c, [&](int64_t i) {
-        const double d = call.Load(0, i) - mean;
-        var += d * d;
-      });
-      var /= n;
-      const double invstd = 1 / std::sqrt(var + eps);
+      const ChannelMoments of = statistics.Run(call, c);
       const double gamma = call.Load(1, c), beta = call.Load(2, c);
       ForEachInChannel(split, c, [&](int64_t i) {
-        call.Store(0, i, (call.Load(0, i) - mean) * invstd * gamma + beta);
+        call.Store(0, i, (call.Load(0, i) - of.mean) * of.invstd * gamma + beta);
       });
-      call.Store(1, c, mean);
-      call.Store(2, c, invstd);
-      call.Store(3, c, (1 - m) * call.Load(3, c) + m * mean);
-      call.Store(4, c, (1 - m) * call.Load(4, c) + m * var * n / (n - 1));
+      call.Store(1, c, of.mean);
+      call.Store(2, c, of.invstd);
     }
   };
 }
 
 RefRun MakeBatchNormStats(RefNode& node) {
   const AxisSplit split(node.in(0), 1);
-  const double n = static_cast<double>(split.lines());
-  const double eps = node.attrs.GetFloat("eps"), m = node.attrs.GetFloat("momentum");
+  const BatchStatistics statistics(node, split, 2, 2);
   const bool wide = node.outputs[0].dtype == DType::kF64;
   return [=](const RefCall& call) {
     for (int64_t c = 0; c < split.size; ++c) {
-      double mean = 0, var = 0;
-      ForEachInChannel(split, c, [&](int64_t i) { mean += call.Load(0, i); });
-      mean /= n;
-      ForEachInChannel(split, c, [&](int64_t i) {
-        const double d = call.Load(0, i) - mean;
-        var += d * d;
-      });
-      var /= n;
-      const double invstd = 1 / std::sqrt(var + eps);
-      const double saved = wide ? mean : static_cast<double>(static_cast<float>(mean));
-      call.Store(2, c, (1 - m) * call.Load(2, c) + m * mean);
-      call.Store(3, c, (1 - m) * call.Load(3, c) + m * var * n / (n - 1));
+      const ChannelMoments of = statistics.Run(call, c);
+      const double saved = wide ? of.mean : static_cast<double>(static_cast<float>(of.mean));
       call.Store(0, c, saved);
-      call.Store(1, c, invstd);
-      call.Store(4, c, mean - saved);
-      call.Store(5, c, invstd * call.Load(1, c));
+      call.Store(1, c, of.invstd);
+      call.Store(4, c, of.mean - saved);
+      call.Store(5, c, of.invstd * call.Load(1, c));
     }
   };
 }
