@@ -95,8 +95,8 @@ class StepConfig {
   int64_t memory_budget = 0;
   // Whether a step that holds much for its backward pass computes again what takes next to no time
   // (activation functions, norms, casts, moves) instead of holding it. That is done where it saves
-  // an eighth of the working memory and 32 MiB at least, for 1.25 % of its time at most, by a
-  // count of flops and bytes. Results keep their bits. Beside a memory_budget it makes no
+  // 15 % of the working memory and 32 MiB at least, for 1.25 % of its time at most, by a count of
+  // flops and bytes. Results keep their bits. Beside a memory_budget it makes no
   // difference.
   bool recompute_cheap_values = true;
   // Of the initial parameter values and of all random masks. Parameters that have a value keep it.
