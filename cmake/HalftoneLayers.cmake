@@ -52,16 +52,18 @@ function(halftone_simd_batches list name)
   set(${list} ${others} ${batches} PARENT_SCOPE)
 endfunction()
 
-# halftone_layer(NAME DIRS dir... [LINK target...] [PRIVATE_LINK target...] [EXTRA source...] [ALONE source...])
-# makes halftone_NAME from DIRS/*.cc (not recursive). A layer without a source is an interface. ALONE stay out
-# of the batches.
+# halftone_layer(NAME DIRS dir... [LINK target...] [PRIVATE_LINK target...] [EXTRA source...] [ALONE source...]
+# [EXCEPT source...]) makes halftone_NAME from DIRS/*.cc (not recursive). A layer without a source is an interface.
+# ALONE stay out of the batches, EXCEPT out of the layer.
 function(halftone_layer name)
-  cmake_parse_arguments(arg "" "" "DIRS;LINK;PRIVATE_LINK;EXTRA;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DIRS;LINK;PRIVATE_LINK;EXTRA;ALONE;EXCEPT" ${ARGN})
   set(sources ${arg_EXTRA})
   foreach(dir IN LISTS arg_DIRS)
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cc)
     list(APPEND sources ${found})
   endforeach()
+  list(TRANSFORM arg_EXCEPT PREPEND ${CMAKE_SOURCE_DIR}/)
+  list(REMOVE_ITEM sources ${arg_EXCEPT})
   if(NOT sources)
     add_library(halftone_${name} INTERFACE)
     target_link_libraries(halftone_${name} INTERFACE ${arg_LINK} ${arg_PRIVATE_LINK})

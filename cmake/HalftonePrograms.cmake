@@ -11,7 +11,7 @@ target_link_libraries(halftone_cli PUBLIC halftone_core absl::flags absl::flags_
 
 function(halftone_programs dir)
   file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/support/*.cc)
-  set(links halftone::halftone halftone_cli ${ARGN})
+  set(links halftone_nn halftone_cli ${ARGN})
   if(support)
     add_library(halftone_${dir}_support STATIC ${support})
     target_link_libraries(halftone_${dir}_support PUBLIC ${links})

@@ -127,9 +127,7 @@ struct AmpTrait {
   std::function<Attributes(const Node&)> in_f8 = {};
 };
 
-// What a fuse pass may do with the op. Of kElementwise, element i of the result comes from the elements
-// of the operands that broadcast to it: with LayoutClass::kFollows and one result the op may become part
-// of a `fused` node, for which its kernels are made for parts of tensors, as vectors.
+// What a fuse pass may do with the op.
 enum class FusionClass : uint8_t { kOpaque, kElementwise, kReduction, kContraction };
 
 // How the op relates to storage order (see Layout).
