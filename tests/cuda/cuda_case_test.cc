@@ -25,6 +25,8 @@ using kernels::KernelCandidate;
 }
 
 void CheckCase(const OpCase& c, DType dtype, ir::Layout layout) {
+  // What has no kernel here is decomposed; CudaCoverage knows by name what that is.
+  if (CudaCandidates(c.op).empty() && ir::OpRegistry::Global().Find(c.op)->decompose) return;
   const std::vector<Tensor> inputs = MakeCaseInputs(c, dtype);
   const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype, layout);
   const ir::Node& node = *CaseNode(*graph);
