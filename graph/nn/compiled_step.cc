@@ -2,6 +2,7 @@
 
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/compile.h"
+#include "halftone/passes/rewrite/fuse.h"
 
 namespace halftone::nn {
 
@@ -30,10 +31,9 @@ void CompiledStep::NextMicroBatch() {
 
 absl::StatusOr<std::unique_ptr<ir::Graph>> CompiledStep::Unfused(const Device& device) const {
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
-  passes::PassManagerOptions options;
-  options.filter = "-fuse";
   std::unique_ptr<ir::Graph> graph = traced->Clone();
-  HT_RETURN_IF_ERROR(runtime::Lower(*graph, *target, options, nullptr, config.own_passes()));
+  passes::ForbidFusion(*graph);
+  HT_RETURN_IF_ERROR(runtime::Lower(*graph, *target, {}, nullptr, config.own_passes()));
   return graph;
 }
 

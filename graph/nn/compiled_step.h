@@ -43,7 +43,7 @@ struct CompiledStep {
   std::vector<std::string> sums;  // of an update: their variables
 
   // The graph that `executable` runs on `device`, but with every op as a node of its own: the same
-  // values, each with the name and the reasons it has before `fuse`. Runs the pipeline again. Errors:
+  // values, each with the name and the reasons it has without `fuse`. Runs the pipeline again. Errors:
   // those of runtime::Lower.
   absl::StatusOr<std::unique_ptr<ir::Graph>> Unfused(const Device& device) const;
 

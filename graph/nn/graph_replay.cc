@@ -12,6 +12,7 @@
 #include "halftone/graph/runtime/replay.h"
 #include "halftone/graph/runtime/scaled_values.h"
 #include "halftone/optim/update_rule.h"
+#include "halftone/passes/rewrite/fuse.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::nn {
@@ -160,10 +161,8 @@ absl::StatusOr<GradientReport> Graph::Impl::MeasureGradients(const ScalerEntry& 
     marker->mutable_attrs().Set("automatic", false);
   }
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
-  passes::PassManagerOptions unfused_lowering;
-  unfused_lowering.filter = "-fuse";
-  HT_RETURN_IF_ERROR(
-      runtime::Lower(*wide, *target, unfused_lowering, nullptr, step.config.own_passes()));
+  passes::ForbidFusion(*wide);
+  HT_RETURN_IF_ERROR(runtime::Lower(*wide, *target, {}, nullptr, step.config.own_passes()));
   runtime::ReplayOptions options = ReplayOptionsFor(step);
   options.scalars[variable] = report.scale;
   SeenRanges ranges;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "halftone/graph/nn/canonical_order.h"
+#include "halftone/passes/rewrite/fuse.h"
 
 namespace halftone::nn {
 namespace {
@@ -82,7 +83,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
     builder.Root("numerics", {},
                  {{"allow_tf32", config_.allow_tf32}, {"deterministic", config_.deterministic}});
   }
-  if (!config_.allow_fusion) builder.Root("no_fusion", {});
+  if (!config_.allow_fusion) passes::ForbidFusion(*traced_);
   if (config_.memory_budget != 0) {
     builder.Root("memory_budget", {}, {{"bytes", config_.memory_budget}});
   }

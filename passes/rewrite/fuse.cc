@@ -46,7 +46,7 @@ class Fuse : public Pass {
     if (!markers.empty()) return true;
     if (!context.target->FusesElementwise()) return false;
     const Fusion fusion = FindFusion(graph, *context.target);
-    context.stats["kept apart"] += static_cast<int64_t>(fusion.apart.size());
+    context.stats["kept_apart"] += static_cast<int64_t>(fusion.apart.size());
     if (fusion.groups.empty()) return false;
     std::vector<ir::Node*> order = Snapshot(graph), gone;
     std::unordered_map<const ir::Node*, ir::Node*> made;
@@ -99,5 +99,7 @@ class Fuse : public Pass {
 }  // namespace
 
 std::unique_ptr<Pass> MakeFuse() { return std::make_unique<Fuse>(); }
+
+void ForbidFusion(ir::Graph& graph) { ir::Builder(&graph).Root("no_fusion", {}); }
 
 }  // namespace halftone::passes

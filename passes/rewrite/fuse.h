@@ -13,7 +13,7 @@
 //              crosses the border of a module with recompute().
 // Order:       after widen-operands, when kernels are settled; before what goes by the order of nodes
 //              and plans memory.
-// Stats:       "groups", "nodes" (that are in them), "kept apart" (pairs of elementwise nodes with a
+// Stats:       "groups", "nodes" (that are in them), "kept_apart" (pairs of elementwise nodes with a
 //              reason against it, see `halftone_dump --fusion`).
 #pragma once
 
@@ -24,5 +24,9 @@
 namespace halftone::passes {
 
 std::unique_ptr<Pass> MakeFuse();
+
+// Adds the marker `no_fusion`: every op stays a node of its own, with the same values, for what explains
+// them or looks at each.
+void ForbidFusion(ir::Graph& graph);
 
 }  // namespace halftone::passes

@@ -113,7 +113,7 @@ class FusionSearch {
     if (node.recompute != result.recompute) return "is made anew apart from its reader";
     if (group.members.size() == ops::kMaxFusedSteps) return "would be one op too many";
     const std::string why = WhyNoInputs(result, group.inputs, &node);
-    return why.empty() ? WhyHeld(node, group) : why;
+    return why.empty() ? WhyHeld(node, result, group) : why;
   }
 
   // Of a group with these inputs and this result, once `joining` is in it.
@@ -137,10 +137,8 @@ class FusionSearch {
   }
 
   // Whether computing `node` where the group's result is holds more bytes meanwhile.
-  std::string WhyHeld(const ir::Node& node, const Group& group) const {
-    const int from = positions_.at(&node);
-    int to = from;
-    for (const ir::Node* member : group.members) to = std::max(to, positions_.at(member));
+  std::string WhyHeld(const ir::Node& node, const ir::Node& result, const Group& group) const {
+    const int from = positions_.at(&node), to = positions_.at(&result);
     const auto& nodes = graph_.nodes();
     const bool alone =
         std::all_of(nodes.begin() + from + 1, nodes.begin() + to, [&](const auto& between) {

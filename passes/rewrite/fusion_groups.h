@@ -1,6 +1,7 @@
 // Which nodes `fuse` makes one, and why others stay apart.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

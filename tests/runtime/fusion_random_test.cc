@@ -9,6 +9,7 @@
 #include "halftone/graph/ir/builder.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/compile.h"
+#include "halftone/passes/rewrite/fuse.h"
 #include "halftone/tests/support/graph_runner.h"
 #include "halftone/tests/support/tensors.h"
 
@@ -107,10 +108,7 @@ struct Ran {
 
 Ran RunOnCpu(const ir::Graph& graph, const GraphFeeds& feeds, bool fuse) {
   std::unique_ptr<ir::Graph> own = graph.Clone();
-  if (!fuse) {
-    ir::Builder b(own.get());
-    b.Root("no_fusion", {});
-  }
+  if (!fuse) passes::ForbidFusion(*own);
   runtime::VariableStore store;
   auto executable = runtime::Compile(std::move(own), {}, store, std::make_shared<runtime::Arena>());
   HT_CHECK(executable.ok(), "a random graph does not compile");

@@ -8,6 +8,7 @@
 #include "halftone/passes/amp/island_cost.h"
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/memory/keep_low_weights.h"
+#include "halftone/passes/rewrite/fuse.h"
 #include "halftone/passes/rewrite/graph_phase.h"
 #include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tools/support/table.h"
@@ -52,6 +53,7 @@ void CastAtEveryOperand(ir::Graph& graph) {
 absl::StatusOr<std::unique_ptr<ir::Graph>> LowerNaively(const ir::Graph& traced,
                                                         const ir::Target& target) {
   std::unique_ptr<ir::Graph> graph = traced.Clone();
+  passes::ForbidFusion(*graph);
   passes::PassManagerOptions options;
   options.stop_after = "verify-amp-dtypes";
   HT_RETURN_IF_ERROR(runtime::Lower(*graph, target, options));
@@ -61,7 +63,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> LowerNaively(const ir::Graph& traced,
   // All that would have fewer casts, or expects it.
   options.filter =
       "-simplify,-eliminate-common-subexpressions,-verify-amp-dtypes,-clean-up-casts,"
-      "-keep-low-weights,-fuse";
+      "-keep-low-weights";
   HT_RETURN_IF_ERROR(runtime::Lower(*graph, target, options));
   return graph;
 }

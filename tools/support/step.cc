@@ -7,6 +7,7 @@
 #include "halftone/graph/ir/number_text.h"
 #include "halftone/graph/ir/text.h"
 #include "halftone/graph/runtime/compile.h"
+#include "halftone/passes/rewrite/fuse.h"
 
 namespace halftone::tools {
 namespace {
@@ -32,8 +33,8 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> LowerClone(const ir::Graph& graph, co
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<ir::Target> target, runtime::TargetOf(device));
   passes::PassManagerOptions options;
   options.dump_dir = dump_dir;
-  if (!fuse) options.filter = "-fuse";
   std::unique_ptr<ir::Graph> lowered = graph.Clone();
+  if (!fuse) passes::ForbidFusion(*lowered);
   runtime::PassReport report;
   HT_RETURN_IF_ERROR(runtime::Lower(*lowered, *target, options, &report));
   *notes = std::move(report.notes);

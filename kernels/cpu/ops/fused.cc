@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,23 +20,17 @@ namespace {
 // the kernels costs little beside what they do.
 constexpr int64_t kTileElements = 1024;
 
-// Makes the kernel of a step.
-using MakeStepKernel = std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node& step)>;
-
 constexpr int kMaxFusedValues = ops::kMaxFusedInputs + ops::kMaxFusedSteps;
 
 using Access = ops::FusedAccess;
 
-// The kernels of a body for tiles of one size.
-struct TileKernels {
-  int64_t elements = 0;
-  std::vector<std::unique_ptr<Kernel>> kernels;
-};
+// The kernels of a body's steps, for tiles of one size.
+using TileKernels = std::vector<std::unique_ptr<Kernel>>;
 
 absl::StatusOr<TileKernels> MakeTile(const ops::FusedBody& body,
                                      const std::vector<ir::ValueType>& inputs,
                                      const std::vector<Access>& accesses, int64_t elements,
-                                     const MakeStepKernel& make) {
+                                     const KernelRegistry& registry) {
   ir::Graph graph("tile");
   ir::Builder b(&graph);
   std::vector<ir::Expr> operands;
@@ -48,13 +41,13 @@ absl::StatusOr<TileKernels> MakeTile(const ops::FusedBody& body,
   }
   const std::vector<ir::Expr> steps = body.Build(b, operands);
   HT_RETURN_IF_ERROR(b.status());
-  TileKernels tile;
-  tile.elements = elements;
+  TileKernels kernels;
   for (const ir::Expr& step : steps) {
-    HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, make(*step.value().node));
-    tile.kernels.push_back(std::move(kernel));
+    HT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                        registry.Select(*step.value().node, Device::Kind::kCpu));
+    kernels.push_back(std::move(kernel));
   }
-  return tile;
+  return kernels;
 }
 
 class FusedKernel : public Kernel {
@@ -87,14 +80,13 @@ class FusedKernel : public Kernel {
   }
 
   absl::Status MakeKernels(const ops::FusedBody& body, const std::vector<ir::ValueType>& inputs,
-                           const MakeStepKernel& make) {
+                           const KernelRegistry& registry) {
     size_t scratch = 0;
     for (const int64_t elements : {tile_, tail_}) {
       if (elements == 0) continue;
-      TileKernels& tile = elements == tile_ ? full_ : last_;
-      HT_ASSIGN_OR_RETURN(tile, MakeTile(body, inputs, accesses_, elements, make));
-      for (const auto& kernel : tile.kernels)
-        scratch = std::max(scratch, kernel->workspace_bytes());
+      TileKernels& kernels = elements == tile_ ? full_ : last_;
+      HT_ASSIGN_OR_RETURN(kernels, MakeTile(body, inputs, accesses_, elements, registry));
+      for (const auto& kernel : kernels) scratch = std::max(scratch, kernel->workspace_bytes());
     }
     scratch_at_ = slot_bytes_;
     slot_bytes_ += AlignUp(static_cast<int64_t>(scratch), kAlignment);
@@ -192,7 +184,7 @@ class FusedKernel : public Kernel {
                                      at * static_cast<int64_t>(sizes_[first + s])
                                : own + offsets_[s];
       values[first + s] = y;
-      kernels.kernels[s]->Run({inputs.data(), &y, own + scratch_at_, args.state});
+      kernels[s]->Run({inputs.data(), &y, own + scratch_at_, args.state});
     }
   }
 
@@ -211,24 +203,22 @@ class FusedKernel : public Kernel {
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeFusedKernel(const ir::Node& node,
-                                                        const MakeStepKernel& make) {
+                                                        const KernelRegistry& registry) {
   HT_ASSIGN_OR_RETURN(const ops::FusedBody body,
                       ops::FusedBody::Parse(node.attrs().GetString("body"), node.num_inputs()));
   std::vector<ir::ValueType> inputs;
   for (const ir::Value& input : node.inputs()) inputs.push_back(input.type());
   HT_ASSIGN_OR_RETURN(const std::vector<ir::ValueType> types, body.Infer(node.Label(), inputs));
   auto kernel = std::make_unique<FusedKernel>(node, body, types);
-  HT_RETURN_IF_ERROR(kernel->MakeKernels(body, inputs, make));
+  HT_RETURN_IF_ERROR(kernel->MakeKernels(body, inputs, registry));
   return kernel;
 }
 
 }  // namespace
 
 void Register_cpu_fused(KernelRegistry& r) {
-  AddNativeCandidate(r, "tiles", "fused", ir::kAnyDType, nullptr, [&r](const ir::Node& node) {
-    return MakeFusedKernel(
-        node, [&r](const ir::Node& step) { return r.Select(step, Device::Kind::kCpu); });
-  });
+  AddNativeCandidate(r, "tiles", "fused", ir::kAnyDType, nullptr,
+                     [&r](const ir::Node& node) { return MakeFusedKernel(node, r); });
 }
 
 }  // namespace halftone::kernels
