@@ -10,6 +10,8 @@
 #include "halftone/core/tensor.h"
 #include "halftone/core/threads.h"
 #include "halftone/core/version.h"
+#include "halftone/distributed/distributed.h"
+#include "halftone/distributed/sampler.h"
 #include "halftone/graph/nn/activations.h"
 #include "halftone/graph/nn/amp_scope.h"
 #include "halftone/graph/nn/attention.h"

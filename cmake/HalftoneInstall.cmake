@@ -4,6 +4,7 @@
 #                --libs halftone` the same for other build systems. Both can be moved with their prefix.
 #   tools        the programs of tools/
 #   python       the Python package, where it is built
+#   mpi          the module that programs open for jobs of several processes, where it is built
 #   cuda         the module that programs open for CUDA devices, where it is built. Programs have the
 #                folder where it lies, beside the archives, in their run path.
 # Includes are spelled as in the tree.
@@ -40,6 +41,9 @@ if(HALFTONE_HAS_PYTHON)
           COMPONENT python)
 endif()
 
+if(TARGET halftone_mpi)
+  install(TARGETS halftone_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
+endif()
 if(TARGET halftone_cuda)
   install(TARGETS halftone_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
 endif()
@@ -50,6 +54,9 @@ install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhalftone-
         COMPONENT development)
 install(FILES ${documents} tools/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/halftone-tools
         COMPONENT tools)
+if(TARGET halftone_mpi)
+  install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/halftone-mpi COMPONENT mpi)
+endif()
 if(TARGET halftone_cuda)
   install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/halftone-cuda COMPONENT cuda)
 endif()

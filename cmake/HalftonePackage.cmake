@@ -3,6 +3,7 @@
 #                    the development packages of their libraries.
 #   halftone-tools   programs
 #   python3-halftone the Python package, where it is built
+#   halftone-mpi     what the two above open for jobs of several processes, where it is built
 #   halftone-cuda    what the two above open for CUDA devices, where it is built
 set(CPACK_GENERATOR DEB)
 # Debian wants a summary for each package; the project has one only.
@@ -88,6 +89,16 @@ capability 8.0 and newer. Needs NVIDIA's driver, CUDA runtime, cuBLAS and cuDNN.
       "cuda-cudart-${cuda_version}, libcublas-${cuda_version}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
 endif()
 
+if(TARGET halftone_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME halftone-mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_SECTION libs)
+  set(CPACK_COMPONENT_MPI_DESCRIPTION
+      "deep learning with static graphs - jobs of several processes
+Lets programs that are built with Halftone train on several machines, started by
+mpirun or Slurm.")
+endif()
+
 # What binaries link: read from them where dpkg-dev and file are installed (CPack needs both), else the
 # packages of the libraries that CMake found.
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
@@ -96,6 +107,7 @@ mark_as_advanced(DPKG_SHLIBDEPS FILE_EXECUTABLE)
 if(DPKG_SHLIBDEPS AND FILE_EXECUTABLE)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_MPI_PACKAGE_SHLIBDEPS ON)
 else()
   _halftone_package_of(absl absl::strings)
   _halftone_package_of(dnnl DNNL::dnnl)
@@ -104,5 +116,12 @@ else()
   set(libs "${absl}, libc6, ${dnnl}, libgcc-s1, libgomp1, ${hwy}, ${protobuf}, libstdc++6, zlib1g")
   set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${libs}")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_depends}, ${libs}")
+  if(TARGET halftone_mpi)
+    list(GET MPI_CXX_LIBRARIES -1 mpi_library)
+    file(REAL_PATH "${mpi_library}" mpi_library)
+    execute_process(COMMAND dpkg-query --search ${mpi_library} OUTPUT_VARIABLE mpi_owner ERROR_QUIET)
+    string(REGEX REPLACE ":.*" "" mpi_owner "${mpi_owner}")
+    set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "libc6, ${mpi_owner}")
+  endif()
 endif()
 include(CPack)

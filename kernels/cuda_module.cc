@@ -3,15 +3,13 @@
 #include "halftone/kernels/cuda_module.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
-#include <system_error>
-#include <vector>
+
+#include "halftone/core/module_file.h"
 
 #if defined(HALFTONE_CUDA_LINKED)
 extern "C" halftone::kernels::CudaModuleEntry halftone_cuda_module;
@@ -22,46 +20,13 @@ namespace {
 
 #if !defined(HALFTONE_CUDA_LINKED)
 
-namespace fs = std::filesystem;
-
 constexpr char kLibrary[] = "libhalftone_cuda.so";
 constexpr char kVariable[] = "HALFTONE_CUDA_LIBRARY";
-
-// Where a build and an installation have the module, seen from the file that has this code.
-std::vector<fs::path> Folders() {
-  static const char here = 0;
-  Dl_info info;
-  link_map* map = nullptr;
-  std::error_code ignored;
-  if (dladdr1(&here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
-      map != nullptr && map->l_name != nullptr && map->l_name[0] != '\0') {
-    // A shared library: build/python/halftone/MODULE,
-    // PREFIX/lib/python3/dist-packages/halftone/MODULE.
-    const fs::path own = fs::weakly_canonical(map->l_name, ignored).parent_path();
-    const fs::path above = own.parent_path(), over = above.parent_path();
-    return {own, above, over, over.parent_path()};
-  }
-  // A program: build/tools/PROGRAM, PREFIX/bin/PROGRAM.
-  const fs::path own = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  if (own.empty()) return {};
-  return {own, own.parent_path(), own.parent_path() / "lib"};
-}
-
-// The module's file, or the bare name, for which the loader looks on the run path of the program or
-// shared library that has this code (an installed Halftone puts the folder of its archives there),
-// then where the system has libraries.
-std::string FindLibrary() {
-  for (const fs::path& folder : Folders()) {
-    std::error_code ignored;
-    if (fs::is_regular_file(folder / kLibrary, ignored)) return (folder / kLibrary).string();
-  }
-  return kLibrary;
-}
 
 absl::StatusOr<const CudaModule*> Load() {
   const char* const named = std::getenv(kVariable);
   const bool is_named = named != nullptr && named[0] != '\0';
-  const std::string file = is_named ? named : FindLibrary();
+  const std::string file = is_named ? named : FindModule(kLibrary);
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const error = dlerror();

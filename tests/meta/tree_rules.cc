@@ -25,6 +25,8 @@ const std::vector<Layer>& Layers() {
   static const auto* const layers = new std::vector<Layer>{
       {"core", {}},
       {"proto", {}},
+      {"distributed", {"core"}},
+      {"distributed/mpi", {"distributed"}},
       {"graph/ir", {"core", "proto"}},
       {"graph/ops/support", {"core", "graph/ir"}},
       {"graph/ops", {"core", "graph/ir", "graph/ops/support"}},
@@ -40,10 +42,11 @@ const std::vector<Layer>& Layers() {
        {"core", "graph/ir", "graph/ops/support", "optim", "passes/pass.h", "passes/amp",
         "passes/rewrite"}},
       {"passes", {"core", "graph/ir", "passes/"}},
-      {"kernels", {"core", "graph/ir", "graph/ops/support"}},
+      {"kernels", {"core", "distributed", "graph/ir", "graph/ops/support"}},
       {"kernels/reference/support", {"core", "graph/ir", "graph/ops/support", "kernels"}},
       {"kernels/reference/ops",
-       {"core", "graph/ir", "graph/ops/support", "kernels", "kernels/reference/support"}},
+       {"core", "distributed", "graph/ir", "graph/ops/support", "kernels",
+        "kernels/reference/support"}},
       {"kernels/cpu/simd", {"core", "graph/ir", "graph/ops/support", "kernels"}},
       {"kernels/cpu/onednn", {"core", "graph/ir", "kernels"}},
       {"kernels/cpu/support", {"core", "graph/ir", "kernels", "kernels/cpu/simd"}},
@@ -60,14 +63,15 @@ const std::vector<Layer>& Layers() {
        {"core", "graph/ir", "graph/ops/support", "kernels", "kernels/cuda/device",
         "kernels/cuda/runtime", "kernels/cuda/cublaslt", "kernels/cuda/cudnn"}},
       {"graph/runtime",
-       {"core", "proto", "graph/ir", "graph/ops/support", "optim", "passes/", "kernels/"}},
+       {"core", "distributed", "proto", "graph/ir", "graph/ops/support", "optim", "passes/",
+        "kernels/"}},
       {"graph/onnx",
        {"core", "proto", "graph/ir", "graph/ops/support", "passes/rewrite", "kernels",
         "graph/onnx/rules"}},
       {"graph/onnx/rules", {"core", "graph/ir", "graph/ops/support", "graph/onnx"}},
       {"graph/nn",
-       {"core", "proto", "graph/ir", "graph/ops/support", "optim", "passes/", "kernels",
-        "graph/runtime", "graph/onnx"}},
+       {"core", "distributed", "proto", "graph/ir", "graph/ops/support", "optim", "passes/",
+        "kernels", "graph/runtime", "graph/onnx"}},
   };
   return *layers;
 }
@@ -77,8 +81,8 @@ constexpr std::string_view kDeviceHeader = "kernels/cuda/device/device.cuh";
 constexpr std::string_view kEmulatedDevice = "tests/cuda_emulation/device.h";
 
 // Library headers that cost every includer seconds, or tie it to a library, stay in sources.
-constexpr std::array kSourceOnlyHeaders = {"dnnl",     "oneapi/dnnl",    "hwy/", "google/protobuf",
-                                           "iostream", "halftone/proto/"};
+constexpr std::array kSourceOnlyHeaders = {"dnnl",     "oneapi/dnnl",     "hwy/", "google/protobuf",
+                                           "iostream", "halftone/proto/", "mpi.h"};
 
 bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
