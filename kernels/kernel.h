@@ -30,6 +30,10 @@ struct Fault {
 struct RunState {
   uint64_t run_count = 0;  // counter of random ops; always advances
   Fault fault;
+  // Of a step that several processes make together: this one's part of it has failed, and kernels that
+  // exchange data tell the others; or one of the others has, as such a kernel has heard.
+  bool failed_here = false;
+  bool failed_elsewhere = false;
   // Accelerators only. Kernels put their work on `stream` (a cudaStream_t) and do not wait for it;
   // the first that cannot says why in `error`.
   void* stream = nullptr;

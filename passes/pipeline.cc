@@ -14,6 +14,7 @@
 #include "halftone/passes/amp/widen_operands.h"
 #include "halftone/passes/autodiff/accumulate_gradients.h"
 #include "halftone/passes/autodiff/autodiff.h"
+#include "halftone/passes/autodiff/insert_all_reduce.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/layout/assign_layouts.h"
 #include "halftone/passes/memory/advance_updates.h"
@@ -65,6 +66,7 @@ constexpr struct {
     {"autodiff", &MakeAutodiff},
     {"scale-losses", &MakeScaleLosses},
     {"accumulate-gradients", &MakeAccumulateGradients},
+    {"insert-all-reduce", &MakeInsertAllReduce},
     {"insert-optimizers", &MakeInsertOptimizers},
     {"update-scalers", &MakeUpdateScalers},
     {"apply-numerics", &MakeApplyNumerics},
@@ -139,7 +141,10 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   // Needs the gradients, and to know whether they are scaled. Before optimizers become updates, which
   // are another step's where it fires.
   manager.Add(MakeAccumulateGradients());
-  // Likewise.
+  // Once it is known what an update reads, gradients or their sums. Before unscaling, finite checks and
+  // norms, which are then of what all ranks see.
+  manager.Add(MakeInsertAllReduce());
+  // Needs the gradients that updates are to read, and to know whether they are scaled.
   manager.Add(MakeInsertOptimizers());
   // Needs the finite flag of every optimizer.
   manager.Add(MakeUpdateScalers());

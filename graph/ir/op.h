@@ -198,7 +198,9 @@ struct OpRecord {
   std::function<std::vector<Expr>(Builder&, const std::vector<Expr>& inputs, const Attributes&)>
       decompose;
 
-  bool is_random = false;        // never merged or folded
+  bool is_random = false;     // never merged or folded
+  bool communicates = false;  // an exchange with other processes: runs once a step, on all of them
+                              // in the same order; never merged, folded or run again
   bool has_side_effect = false;  // a root: commit and markers; never removed by DCE
   bool is_marker = false;        // removed by the pass that lowers it; no kernel may exist
 

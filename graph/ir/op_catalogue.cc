@@ -89,6 +89,8 @@ std::string OpRecord::ToCatalogue() const {
   text += std::string("\n* Gradient: ") + GradientOf(*this) + "\n";
   if (is_marker) text += "* A marker: removed by the pass that lowers it.\n";
   if (is_random) text += "* Random: never merged or folded.\n";
+  if (communicates)
+    text += "* Exchanges data with other processes: never merged, folded or run again.\n";
   if (can_fault()) text += "* May fault at run time: an index out of range.\n";
   if (!source.empty()) text += "* Source: " + source + "\n";
   return text;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,17 @@
 #include "halftone/passes/pass.h"
 
 namespace halftone::nn {
+
+// Training of one model by all processes of a job, each on its part of every batch.
+struct DataParallel {
+  // Of gradients that travel together. Small ones start early and cost a message each.
+  int64_t bucket_bytes = int64_t{25} << 20;
+  // Over the ranks: kMean for losses that are means over a batch, kSum for sums.
+  enum class Reduction : uint8_t { kMean, kSum } reduction = Reduction::kMean;
+  // In which gradients travel: f32, or half as many bytes in f16 or bf16. Sums are f32 either way.
+  DType wire_dtype = DType::kF32;
+  friend bool operator==(const DataParallel&, const DataParallel&) = default;
+};
 
 // What a compiled step depends on. May be changed at any time: a call under another configuration
 // than that of the executables at hand compiles anew, for every signature, and one under an earlier
@@ -56,6 +68,19 @@ class StepConfig {
   int accumulated_calls() const { return accumulated_calls_; }
   // Whether a training call may leave the update to a later one, or is split.
   bool accumulates() const { return gradient_accumulation_steps_ > 1 || accumulated_calls_ > 1; }
+
+  // Every training call becomes one part of a step that all ranks of the job make (distributed::Init,
+  // docs/guide/distributed.md): gradients are reduced over the ranks before they are unscaled,
+  // checked, clipped and used, so that parameters, scales and skipped steps are the same on all. All ranks
+  // make the same calls. The first call compares what the ranks have built, and gives all of them
+  // the state of rank 0. What else differs by rank: inputs, outputs, random masks, norm statistics. A step
+  // that fails on one rank fails on all, with that rank's error. save_checkpoint writes on rank 0,
+  // and is to be called on all. In a job of one rank nothing changes. Gradients of `sparse`
+  // embeddings are dense. Errors (of the call that compiles): FailedPrecondition, naming the rank
+  // that differs from rank 0 and in what; InvalidArgument: bucket_bytes under 1, another wire_dtype.
+  // Example: config.data_parallel({.wire_dtype = DType::kBF16});
+  void data_parallel(DataParallel options = {}) { data_parallel_ = options; }
+  const std::optional<DataParallel>& data_parallel_options() const { return data_parallel_; }
 
   // OneFlow's names for what every step does where the device can: the parameters are updated in few
   // launches, and an update unscales, widens and clips its gradient itself. Here for programs that
@@ -117,6 +142,7 @@ class StepConfig {
   std::vector<passes::OwnPass> own_passes_;
   int gradient_accumulation_steps_ = 1;
   int accumulated_calls_ = 1;
+  std::optional<DataParallel> data_parallel_;
 };
 
 class GraphConfig : public StepConfig {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "halftone/distributed/distributed.h"
+#include "halftone/graph/nn/data_parallel.h"
 #include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/scaler_watch.h"
@@ -273,6 +275,15 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
 
 absl::Status Graph::save_checkpoint(const std::string& path,
                                     const std::map<std::string, std::string>& metadata) {
+  // Of ranks that have the same state, so that one file has that of all.
+  if (IsDataParallel(config) && distributed::Rank() != 0) {
+    return AgreeOn(config, absl::OkStatus(), "save_checkpoint");
+  }
+  return AgreeOn(config, WriteCheckpoint(path, metadata), "save_checkpoint");
+}
+
+absl::Status Graph::WriteCheckpoint(const std::string& path,
+                                    const std::map<std::string, std::string>& metadata) {
   runtime::Checkpoint checkpoint;
   {
     // Not while the file is written: steps of other threads do not wait for a disk.
@@ -293,9 +304,12 @@ absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path, bool 
 absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path,
                                                   const LoadOptions& options,
                                                   std::map<std::string, std::string>* metadata) {
-  HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint, runtime::ReadCheckpoint(path));
+  absl::StatusOr<runtime::Checkpoint> read = runtime::ReadCheckpoint(path);
+  HT_RETURN_IF_ERROR(AgreeOn(config, read.status(), "load_checkpoint"));
+  runtime::Checkpoint checkpoint = *std::move(read);
   absl::StatusOr<LoadReport> report = load_state_dict(checkpoint.tensors, options);
-  if (!report.ok()) return Annotate(report.status(), path + ": ");
+  if (!report.ok()) report = Annotate(report.status(), path + ": ");
+  HT_RETURN_IF_ERROR(AgreeOn(config, report.status(), "load_checkpoint"));
   if (metadata != nullptr) *metadata = std::move(checkpoint.metadata);
   return report;
 }

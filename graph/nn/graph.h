@@ -144,7 +144,8 @@ class Graph {
   absl::StatusOr<LoadReport> load_state_dict(const StateDict& state, const LoadOptions& options);
   // state_dict() and `metadata` (where the data stands, what the program wants back) in one file,
   // of which the last version stays as "<path>.previous"; whatever ends the program, one of the two
-  // is complete. Errors: of state_dict() and runtime::WriteCheckpoint; the file is then as before.
+  // is complete. Under config.data_parallel all ranks call it and rank 0 writes; an error of its is
+  // that of all. Errors: of state_dict() and runtime::WriteCheckpoint; the file is then as before.
   absl::Status save_checkpoint(const std::string& path,
                                const std::map<std::string, std::string>& metadata = {});
   // Errors: of runtime::ReadCheckpoint and load_state_dict(); nothing has changed then. A damaged
@@ -277,6 +278,8 @@ class Graph {
   friend class ScalerHandle;
   friend class Value;
   std::string Share(const ScalerHandle& shared, Loc loc);
+  absl::Status WriteCheckpoint(const std::string& path,
+                               const std::map<std::string, std::string>& metadata);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

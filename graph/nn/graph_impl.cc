@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/distributed/distributed.h"
+#include "halftone/graph/nn/data_parallel.h"
 #include "halftone/graph/nn/graph_dump.h"
 #include "halftone/graph/nn/scaler_watch.h"
 #include "halftone/graph/nn/tracer.h"
@@ -205,7 +207,6 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceOnce(
 absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::Compile(GraphConfig& config, Build build,
                                                                    absl::Span<const Tensor> in,
                                                                    size_t mode) {
-  HT_RETURN_IF_ERROR(CheckAccumulation(config));
   auto step = std::make_unique<CompiledStep>();
   step->training = training;
   step->config = config;
@@ -215,30 +216,72 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::Compile(GraphConfig& 
     step->micro_batches = static_cast<size_t>(config.gradient_accumulation_steps());
   }
   for (const Tensor& tensor : in) step->inputs.push_back({tensor.dtype(), tensor.shape()});
-  absl::StatusOr<std::vector<ir::ValueType>> types = MicroBatchTypes(in, step->micro_batches);
-  if (!types.ok()) return Annotate(types.status(), Concat("graph @", declared.name(), ": "));
   size_t num_outputs = 0;
   HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced,
-                      Trace(config, build, *types, &num_outputs));
-  const bool has_results = traced->outputs().size() > num_outputs;
-  step->traced = traced->Clone();
-  HT_RETURN_IF_ERROR(state.StartAverages(config.seed));
-  HT_RETURN_IF_ERROR(MakeExecutable(*step, std::move(traced)));
-  for (size_t i = 0; i < num_outputs; ++i) {
-    step->outputs.push_back(JoinedType(step->executable->output_types()[i], step->micro_batches));
-  }
-  if (has_results && config.accumulates()) {
-    HT_ASSIGN_OR_RETURN(step->update, UpdateOf(*step));
-    accumulation.Offer(*step);
-  } else if (has_results) {
-    TakeResults(*step);
-  }
+                      TraceCall(config, build, in, step->micro_batches, &num_outputs));
+  HT_RETURN_IF_ERROR(Join(*step, MakeExecutables(*step, std::move(traced), num_outputs)));
   notes.AddSurprises(*step, device);
   if (debug >= 3) {
     std::fprintf(stderr, "%s%s", TextOf(*step->traced, true).c_str(),
                  TextOf(step->executable->graph()).c_str());
   }
   return step;
+}
+
+absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceCall(GraphConfig& config, Build build,
+                                                                  absl::Span<const Tensor> in,
+                                                                  size_t micro_batches,
+                                                                  size_t* num_outputs) {
+  const auto trace = [&]() -> absl::StatusOr<std::unique_ptr<ir::Graph>> {
+    HT_RETURN_IF_ERROR(CheckAccumulation(config));
+    absl::StatusOr<std::vector<ir::ValueType>> types = MicroBatchTypes(in, micro_batches);
+    if (!types.ok()) return Annotate(types.status(), Concat("graph @", declared.name(), ": "));
+    return Trace(config, build, *types, num_outputs);
+  };
+  if (training && config.data_parallel_options().has_value() && distributed::IsForgotten()) {
+    return FailedPrecondition(
+        "graph @", declared.name(), ": config.data_parallel in one of several ",
+        "processes that would each train alone; expected a call of ", "distributed::Init before");
+  }
+  absl::StatusOr<std::unique_ptr<ir::Graph>> traced = trace();
+  if (!training || !IsDataParallel(config)) return traced;
+  HT_RETURN_IF_ERROR(AgreeOn(config, traced.status(), "the end of a trace"));
+  HT_RETURN_IF_ERROR(CompareTraces(**traced, config, device));
+  MixRankIntoSeeds(**traced);
+  return traced;
+}
+
+absl::Status Graph::Impl::MakeExecutables(CompiledStep& step, std::unique_ptr<ir::Graph> traced,
+                                          size_t num_outputs) {
+  const bool has_results = traced->outputs().size() > num_outputs;
+  step.traced = traced->Clone();
+  HT_RETURN_IF_ERROR(state.StartAverages(step.config.seed));
+  HT_RETURN_IF_ERROR(MakeExecutable(step, std::move(traced)));
+  for (size_t i = 0; i < num_outputs; ++i) {
+    step.outputs.push_back(JoinedType(step.executable->output_types()[i], step.micro_batches));
+  }
+  if (has_results && step.config.accumulates()) {
+    HT_ASSIGN_OR_RETURN(step.update, UpdateOf(step));
+    accumulation.Offer(step);
+  } else if (has_results) {
+    TakeResults(step);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Graph::Impl::Join(const CompiledStep& step, const absl::Status& compiled) {
+  if (!step.training || !IsDataParallel(step.config)) return compiled;
+  HT_RETURN_IF_ERROR(AgreeOn(step.config, compiled, "the end of a compilation"));
+  std::string exchanges;
+  std::vector<ir::Variable> variables;
+  for (const CompiledStep* part : {&step, static_cast<const CompiledStep*>(step.update.get())}) {
+    if (part == nullptr) continue;
+    exchanges += ExchangesOf(part->executable->graph());
+    const std::vector<ir::Variable>& own = part->executable->graph().variables();
+    variables.insert(variables.end(), own.begin(), own.end());
+  }
+  HT_RETURN_IF_ERROR(CompareExchanges(exchanges, declared.name()));
+  return TakeStateOfFirst(variables, declared.store(), under_way.counts());
 }
 
 absl::Status Graph::Impl::MakeExecutable(CompiledStep& step, std::unique_ptr<ir::Graph> traced) {

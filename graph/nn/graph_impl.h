@@ -81,6 +81,15 @@ struct Graph::Impl {
   absl::StatusOr<std::unique_ptr<ir::Graph>> Trace(GraphConfig& config, Build build,
                                                    absl::Span<const ir::ValueType> in,
                                                    size_t* num_outputs);
+  // The same for a call's tensors, once the ranks of a job have compared what they traced.
+  absl::StatusOr<std::unique_ptr<ir::Graph>> TraceCall(GraphConfig& config, Build build,
+                                                       absl::Span<const Tensor> in,
+                                                       size_t micro_batches, size_t* num_outputs);
+  // Compiles `traced` for `step`, and the update of its window if it has one.
+  absl::Status MakeExecutables(CompiledStep& step, std::unique_ptr<ir::Graph> traced,
+                               size_t num_outputs);
+  // What ranks of a job do once a training step is compiled, on every rank alike.
+  absl::Status Join(const CompiledStep& step, const absl::Status& compiled);
   // One call of build(). Null if it tied parameters, so that what it traced has old names.
   absl::StatusOr<std::unique_ptr<ir::Graph>> TraceOnce(GraphConfig& config, Build build,
                                                        absl::Span<const ir::ValueType> in,

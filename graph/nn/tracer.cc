@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/distributed/distributed.h"
 #include "halftone/graph/nn/canonical_order.h"
+#include "halftone/graph/nn/data_parallel.h"
 #include "halftone/passes/rewrite/fuse.h"
 
 namespace halftone::nn {
@@ -102,7 +104,10 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
   if (trains || (trace_.reads_scale() && keeps_scale)) EmitScalers();
   if (trains && declared_.optimizers().empty()) notes_.AddUnreadBackward(*traced_);
   if (trains) EmitOptimizers();
-  if (trains && !declared_.optimizers().empty()) EmitAccumulation();
+  if (trains && !declared_.optimizers().empty()) {
+    EmitAccumulation();
+    EmitDataParallel();
+  }
   HT_RETURN_IF_ERROR(builder.status());
   return internal::InCanonicalOrder(*traced_);
 }
@@ -185,6 +190,17 @@ void Tracer::EmitOptimizers() {
 void Tracer::EmitAccumulation() {
   if (!config_.accumulates()) return;
   trace_.builder().Root("accumulation", {}, {{"part", std::string("accumulate")}});
+}
+
+void Tracer::EmitDataParallel() {
+  if (!IsDataParallel(config_)) return;
+  const DataParallel& options = *config_.data_parallel_options();
+  const bool sums = options.reduction == DataParallel::Reduction::kSum;
+  trace_.builder().Root("data_parallel", {},
+                        {{"ranks", int64_t{distributed::Size()}},
+                         {"bucket_bytes", options.bucket_bytes},
+                         {"reduction", std::string(sums ? "sum" : "mean")},
+                         {"wire", options.wire_dtype}});
 }
 
 }  // namespace halftone::nn

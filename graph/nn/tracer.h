@@ -43,6 +43,7 @@ class Tracer {
   void EmitScalers();
   void EmitOptimizers();
   void EmitAccumulation();
+  void EmitDataParallel();
   // Errors: clip_grad_norm that is no norm, or beside clip_norm; an unknown scaler.
   absl::Status CheckOptimizer(const OptimizerEntry& entry) const;
   // Makes parameters that build() does not use known to the graph, and says so in a note.

@@ -348,6 +348,30 @@ void RegisterAccumulationMarker(ir::OpRegistry& registry) {
   AddOp(registry, std::move(r));
 }
 
+Types InferDataParallel(const InferContext& ctx) {
+  HT_RETURN_IF_ERROR(CheckChoice(ctx, "reduction", {"mean", "sum"}));
+  const int64_t ranks = ctx.attrs.GetInt("ranks"), bytes = ctx.attrs.GetInt("bucket_bytes");
+  if (ranks < 1) return InvalidArgument(ctx.op, ": ranks is ", ranks, "; expected 1 or more");
+  if (bytes < 1)
+    return InvalidArgument(ctx.op, ": bucket_bytes is ", bytes, "; expected 1 or more");
+  const DType wire = ctx.attrs.GetDType("wire");
+  if (wire == DType::kF32 || IsLow(wire)) return std::vector<ir::ValueType>{};
+  return InvalidArgument(ctx.op, ": wire is ", Name(wire), "; expected f32, f16 or bf16");
+}
+
+void RegisterDataParallelMarker(ir::OpRegistry& registry) {
+  ir::OpRecord r = MarkerRecord(
+      "data_parallel",
+      "Asks insert-all-reduce for gradients that are reduced over the processes of a job.");
+  r.attrs = {Required("ranks", ir::AttrType::kInt, "processes; of one nothing is reduced"),
+             Optional("bucket_bytes", int64_t{25} << 20, "of gradients that travel together"),
+             Optional("reduction", std::string("mean"), "\"mean\" or \"sum\" over the ranks"),
+             Optional("wire", DType::kF32, "f32, f16 or bf16, in which gradients travel")};
+  r.infer = InferDataParallel;
+  r.has_side_effect = true;
+  AddOp(registry, std::move(r));
+}
+
 Types InferMemoryBudget(const InferContext& ctx) {
   const int64_t bytes = ctx.attrs.GetInt("bytes");
   if (bytes > 0) return std::vector<ir::ValueType>{};
@@ -382,6 +406,7 @@ void Register_markers(ir::OpRegistry& registry) {
   RegisterF8Marker(registry);
   RegisterNumericsMarker(registry);
   RegisterAccumulationMarker(registry);
+  RegisterDataParallelMarker(registry);
   RegisterMemoryBudgetMarker(registry);
   RegisterWish(registry, "no_fusion", "Asks fuse to leave every node by itself.");
   RegisterWish(

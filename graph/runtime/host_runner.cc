@@ -6,6 +6,8 @@
 
 #include "halftone/core/fork.h"
 #include "halftone/core/threads.h"
+#include "halftone/distributed/communicator.h"
+#include "halftone/distributed/distributed.h"
 
 namespace halftone::runtime {
 namespace {
@@ -108,23 +110,47 @@ absl::Status HostRunner::DeriveKept(const Observers& observers) {
   return absl::OkStatus();
 }
 
+absl::Status HostRunner::RunCall(size_t c, kernels::RunState& state, const Observers& observers) {
+  const StepPlan::Call& call = plan_.calls[c];
+  const kernels::KernelArgs args = tables_.ArgsOf(plan_, c, &state);
+  const auto run = [&] {
+    call.kernel->Run(args);
+    return call.can_fault && state.fault.raised ? FaultOf(call, state.fault) : absl::OkStatus();
+  };
+  return observers.any() && !state.failed_here
+             ? RunObserved(observers, call, args.outputs, {run, CopyOnHost})
+             : run();
+}
+
+// A step that several ranks make: where the part of one fails it takes part in the exchanges that are
+// left, with word of its failure, until all have heard it. Then every rank gives the same error.
+absl::Status HostRunner::RunWithOthers(kernels::RunState& state, const Observers& observers) {
+  distributed::Communicator& world = distributed::World();
+  absl::Status failed;
+  for (size_t c = 0; c < plan_.calls.size(); ++c) {
+    if (state.failed_here && !plan_.calls[c].communicates) continue;
+    const absl::Status ran = RunCall(c, state, observers);
+    HT_RETURN_IF_ERROR(state.error);
+    if (state.failed_elsewhere) {
+      HT_RETURN_IF_ERROR(world.Drain());
+      HT_RETURN_IF_ERROR(world.Agree(failed, "the end of a failed step"));
+      return Internal("a rank has failed and does not say how");
+    }
+    if (!ran.ok() && failed.ok()) {
+      failed = ran;
+      state.failed_here = true;
+    }
+    if (world.any_under_way()) world.Progress();
+  }
+  return failed;
+}
+
 absl::Status HostRunner::RunKernels(uint64_t run_count, const Observers& observers) {
-  const bool observed = observers.any();
   kernels::RunState state;
   state.run_count = run_count;
+  if (plan_.communicates) return RunWithOthers(state, observers);
   for (size_t c = 0; c < plan_.calls.size(); ++c) {
-    const StepPlan::Call& call = plan_.calls[c];
-    const kernels::KernelArgs args = tables_.ArgsOf(plan_, c, &state);
-    if (!observed) {
-      call.kernel->Run(args);
-    } else {
-      const auto run = [&] {
-        call.kernel->Run(args);
-        return call.can_fault && state.fault.raised ? FaultOf(call, state.fault) : absl::OkStatus();
-      };
-      HT_RETURN_IF_ERROR(RunObserved(observers, call, args.outputs, {run, CopyOnHost}));
-    }
-    if (call.can_fault && state.fault.raised) return FaultOf(call, state.fault);
+    HT_RETURN_IF_ERROR(RunCall(c, state, observers));
   }
   return absl::OkStatus();
 }

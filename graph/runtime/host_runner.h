@@ -40,6 +40,9 @@ class HostRunner : public Runner {
   absl::Status FetchVariables() const;
   // Casts that something else than an update of this step has made stale.
   absl::Status DeriveKept(const Observers& observers);
+  // One call: the fault that it raised, or an observer's error.
+  absl::Status RunCall(size_t c, kernels::RunState& state, const Observers& observers);
+  absl::Status RunWithOthers(kernels::RunState& state, const Observers& observers);
   absl::Status RunKernels(uint64_t run_count, const Observers& observers);
   void CopyAll(const std::vector<StepPlan::Copy>& copies) const;
 

@@ -120,7 +120,9 @@ class StepPlanner {
                                plan_.output_slots.size(),
                                plan_.copies.size(),
                                places.workspace_offset,
-                               node.op().can_fault()});
+                               node.op().can_fault(),
+                               node.op().communicates});
+        plan_.communicates = plan_.communicates || node.op().communicates;
       }
       plan_.calls.back().nodes.push_back(&node);
       plan_.copies.push_back(-1);

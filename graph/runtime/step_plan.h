@@ -25,6 +25,7 @@ struct StepPlan {
     size_t first_copy = 0;    // into copies
     int64_t workspace = 0;    // arena offset
     bool can_fault = false;
+    bool communicates = false;  // with other ranks
   };
   // A cast that the runner holds from step to step. Its kernel makes it again where it is stale.
   struct KeptCast {
@@ -47,6 +48,7 @@ struct StepPlan {
   // besides its parameter; -1: none.
   std::vector<int> copies;
   std::vector<KeptCast> kept;
+  bool communicates = false;  // whether any call does
   // After the last call, in this order. A variable that another commit reads is staged in the arena
   // first. A step with a fault does not do the last ones.
   std::vector<Copy> output_copies, staging_copies, commit_copies;

@@ -138,8 +138,11 @@ class AddStep {
 absl::Status KeepUpdate(ir::Graph& graph, const ir::Node& origin, PassContext& context) {
   ir::Builder b = BuilderLike(origin, kAccumulateGradientsPass);
   std::vector<ir::Node*> before = Snapshot(graph);
-  // Those of sums may be there; what nobody reads goes as dead code.
-  std::erase_if(before, [](const ir::Node* node) { return IsOp(*node, "variable"); });
+  // Those of sums may be there; what nobody reads goes as dead code. And the wish to reduce the sums over
+  // ranks is for the next pass.
+  std::erase_if(before, [](const ir::Node* node) {
+    return IsOp(*node, "variable") || IsOp(*node, "data_parallel");
+  });
   std::set<const ir::Node*> made;
   for (ir::Node* marker : before) {
     if (IsOp(*marker, "scaler")) {

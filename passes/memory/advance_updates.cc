@@ -71,7 +71,8 @@ class Positions {
   // they are.
   int ReadyOf(const ir::Node& node, int position) const {
     if (IsSource(node)) return -1;
-    if (node.op().is_random || node.op().has_side_effect || node.op().can_fault()) return position;
+    const ir::OpRecord& op = node.op();
+    if (op.is_random || op.communicates || op.has_side_effect || op.can_fault()) return position;
     for (int i = 0; i < node.num_outputs(); ++i) {
       if (node.output_type(i).num_elements() != 1) return position;
     }

@@ -29,7 +29,10 @@ Check CheckOf(const ir::Node& node) {
 std::set<const ir::Node*> NodesThatMayFaultFirst(const ir::Graph& graph) {
   std::set<const ir::Node*> found;
   std::map<std::pair<int64_t, int>, std::vector<Check>> done;
+  std::map<const ir::Node*, int> place_of;
+  int last = -1;
   for (const auto& node : graph.nodes()) {
+    place_of.emplace(node.get(), static_cast<int>(place_of.size()));
     if (!node->op().can_fault()) continue;
     const ir::Value indices = node->input(1);
     std::vector<Check>& checks = done[{indices.node->id(), indices.index}];
@@ -40,6 +43,16 @@ std::set<const ir::Node*> NodesThatMayFaultFirst(const ir::Graph& graph) {
     }
     checks.push_back(check);
     found.insert(node.get());
+    last = place_of[node.get()];
+  }
+  // A wait that hears of a failure elsewhere ends the step, too. Behind the first that was begun behind
+  // all that can fault here none hears anything new.
+  for (const auto& node : graph.nodes()) {
+    if (!node->op().communicates || node->num_inputs() == 0) continue;
+    const ir::Node* const start = node->input(0).node;
+    if (!start->op().communicates) continue;
+    found.insert(node.get());
+    if (place_of[start] > last) break;
   }
   return found;
 }

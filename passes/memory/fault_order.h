@@ -9,7 +9,8 @@ namespace halftone::passes {
 
 // The nodes whose run-time indices no earlier node checks: one that reads the same indices, bounds
 // them at least as tightly and ignores none that this one does not. The gradient of an embedding, say,
-// faults only where the embedding did. Requires: a sorted graph.
+// faults only where the embedding did. Also those that hear of a failure on another rank: all_reduce_wait,
+// up to the first whose start is behind all others. Requires: a sorted graph.
 std::set<const ir::Node*> NodesThatMayFaultFirst(const ir::Graph& graph);
 
 }  // namespace halftone::passes

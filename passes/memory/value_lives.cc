@@ -12,7 +12,8 @@ namespace {
 
 bool MayRunTwice(const ir::Node& node, bool keeps_low_weights) {
   const ir::OpRecord& op = node.op();
-  if (IsSource(node) || op.has_side_effect || op.is_marker || op.can_fault()) return false;
+  if (IsSource(node) || op.has_side_effect || op.is_marker || op.communicates) return false;
+  if (op.can_fault()) return false;
   return !(keeps_low_weights && IsCast(node) && IsOp(*node.input(0).node, "variable"));
 }
 

@@ -61,7 +61,8 @@ class EliminateCommonSubexpressions : public Pass {
     for (ir::Node* node : nodes) {
       replacements.Update(*node);
       const ir::OpRecord& op = node->op();
-      if (op.is_random || op.has_side_effect || op.is_marker || IsRecomputed(*node)) continue;
+      if (op.is_random || op.communicates || op.has_side_effect) continue;
+      if (op.is_marker || IsRecomputed(*node)) continue;
       if (IsSource(*node) && !IsOp(*node, "constant")) continue;
       const bool is_constant = ConstantValue(node->output()) != nullptr;
       const uint64_t hash = HashNode(*node, amp_waits && !is_constant);

@@ -11,7 +11,8 @@ namespace {
 
 bool CanFold(const ir::Node& node) {
   const ir::OpRecord& op = node.op();
-  if (op.is_random || op.has_side_effect || op.is_marker || op.can_fault()) return false;
+  if (op.is_random || op.communicates || op.has_side_effect) return false;
+  if (op.is_marker || op.can_fault()) return false;
   if (node.num_inputs() == 0) return false;
   int64_t largest = kMaxFoldedElements;
   for (ir::Value v : node.inputs()) {

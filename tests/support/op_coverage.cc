@@ -20,6 +20,8 @@ const std::map<std::string, std::string> kNoGradient = {
     {"adagrad_update_rows", kUpdate},
     {"adam_update", kUpdate},
     {"adam_update_rows", kUpdate},
+    {"all_reduce_start", "comes after the gradients"},
+    {"all_reduce_wait", "comes after the gradients"},
     {"argmax", kWhole},
     {"bernoulli", "a draw is flat almost everywhere in its probability"},
     {"ceil", kFlat},

@@ -208,7 +208,8 @@ std::string WhyNotFusable(const ir::OpRecord& op) {
   }
   if (op.outputs.size() != 1 || op.is_variadic()) return "has more than one result";
   if (op.is_random) return "is random";
-  if (op.has_side_effect || op.is_marker || op.can_fault()) return "does more than compute";
+  if (op.has_side_effect || op.is_marker || op.communicates || op.can_fault())
+    return "does more than compute";
   return op.name == "fused" ? "has a body of its own" : "";
 }
 

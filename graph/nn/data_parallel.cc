@@ -1,0 +1,170 @@
+#include "halftone/graph/nn/data_parallel.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_split.h"
+#include "halftone/core/philox.h"
+#include "halftone/core/version.h"
+#include "halftone/distributed/communicator.h"
+#include "halftone/distributed/distributed.h"
+#include "halftone/graph/nn/compiled_step.h"
+
+namespace halftone::nn {
+namespace {
+
+using distributed::Communicator;
+
+// What is compared, in the order in which it is told: what explains the rest comes first.
+struct Property {
+  const char* name;
+  std::string value;
+};
+
+std::string InputsOf(const ir::Graph& graph) {
+  std::string text;
+  for (const ir::Node* input : graph.inputs()) {
+    text += Concat(text.empty() ? "" : " ", input->output_type().ToString());
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::vector<Property> PropertiesOf(const ir::Graph& traced, const StepConfig& config,
+                                   const Device& device) {
+  const DataParallel& options = *config.data_parallel_options();
+  const bool sums = options.reduction == DataParallel::Reduction::kSum;
+  const Device kind{device.kind, 0};
+  return {{"the version of Halftone", std::string(Version())},
+          {"the kind of device", device.kind == Device::Kind::kCuda ? "cuda" : kind.ToString()},
+          {"the name of the graph", traced.name()},
+          {"data_parallel.bucket_bytes", Concat(options.bucket_bytes)},
+          {"data_parallel.reduction", sums ? "sum" : "mean"},
+          {"data_parallel.wire_dtype", Name(options.wire_dtype)},
+          {"set_gradient_accumulation_steps", Concat(config.gradient_accumulation_steps())},
+          {"accumulate_calls", Concat(config.accumulated_calls())},
+          {"config.seed", Concat(config.seed)},
+          {"the inputs", InputsOf(traced)}};
+}
+
+// Gives all the bytes of rank 0.
+absl::Status BroadcastText(std::string& text) {
+  Communicator& world = distributed::World();
+  uint64_t bytes = text.size();
+  HT_RETURN_IF_ERROR(world.Broadcast(&bytes, sizeof(bytes), 0));
+  text.resize(bytes);
+  return world.Broadcast(text.data(), text.size(), 0);
+}
+
+// The first line that is not rank 0's: "here X, there Y". All ranks call it.
+absl::StatusOr<std::vector<std::string>> FirstDifferences(const ir::Graph& traced) {
+  const std::string own = TextOf(traced);
+  std::string first = own;
+  HT_RETURN_IF_ERROR(BroadcastText(first));
+  std::string difference;
+  const std::vector<std::string> mine = absl::StrSplit(own, '\n');
+  const std::vector<std::string> theirs = absl::StrSplit(first, '\n');
+  for (size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
+    const std::string a = i < mine.size() ? mine[i] : "", b = i < theirs.size() ? theirs[i] : "";
+    if (a == b) continue;
+    difference = Concat("its graph has \"", a, "\", that of rank 0 \"", b, "\"");
+    break;
+  }
+  if (difference.empty()) difference = "its graph has another constant than that of rank 0";
+  return distributed::World().Exchange(difference, "comparing graphs");
+}
+
+absl::Status Differs(int rank, const std::string& graph, const std::string& in_what) {
+  return FailedPrecondition("rank ", rank, ": graph @", graph, ": ", in_what,
+                            "; expected the same program on all ranks");
+}
+
+}  // namespace
+
+bool IsDataParallel(const StepConfig& config) {
+  return config.data_parallel_options().has_value() && distributed::Size() > 1;
+}
+
+absl::Status AgreeOn(const StepConfig& config, const absl::Status& status, const char* what) {
+  return IsDataParallel(config) ? distributed::World().Agree(status, what) : status;
+}
+
+absl::Status CompareTraces(const ir::Graph& traced, const StepConfig& config,
+                           const Device& device) {
+  Communicator& world = distributed::World();
+  for (const Property& property : PropertiesOf(traced, config, device)) {
+    HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                        world.Exchange(property.value, "comparing steps"));
+    for (int r = 1; r < world.size(); ++r) {
+      const std::string& value = all[static_cast<size_t>(r)];
+      if (value == all[0]) continue;
+      return Differs(r, traced.name(), Concat(property.name, ": ", value, ", of rank 0 ", all[0]));
+    }
+  }
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> hashes,
+                      world.Exchange(Concat(traced.Hash()), "comparing graphs"));
+  if (std::all_of(hashes.begin(), hashes.end(), [&](const auto& h) { return h == hashes[0]; })) {
+    return absl::OkStatus();
+  }
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> differences, FirstDifferences(traced));
+  for (int r = 1; r < world.size(); ++r) {
+    const auto i = static_cast<size_t>(r);
+    if (hashes[i] != hashes[0]) return Differs(r, traced.name(), differences[i]);
+  }
+  return absl::OkStatus();
+}
+
+std::string ExchangesOf(const ir::Graph& lowered) {
+  std::string text;
+  for (const auto& node : lowered.nodes()) {
+    if (!node->op().communicates) continue;
+    text += node->op().name + " " + node->name();
+    for (const ir::Value& input : node->inputs()) text += " " + input.type().ToString();
+    text += "\n";
+  }
+  return text;
+}
+
+absl::Status CompareExchanges(const std::string& own, const std::string& graph) {
+  Communicator& world = distributed::World();
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      world.Exchange(own, "comparing exchanges"));
+  for (int r = 1; r < world.size(); ++r) {
+    if (all[static_cast<size_t>(r)] == all[0]) continue;
+    return Differs(r, graph, "its step was compiled to other exchanges than that of rank 0");
+  }
+  return absl::OkStatus();
+}
+
+void MixRankIntoSeeds(ir::Graph& traced) {
+  const int rank = distributed::Rank();
+  if (rank == 0) return;
+  const std::string label = Concat("rank ", rank);
+  const uint64_t mixed = HashName(label.data(), label.size());
+  for (const auto& node : traced.nodes()) {
+    if (!node->op().is_random || !node->attrs().Has("seed")) continue;
+    const auto seed = static_cast<uint64_t>(node->attrs().GetInt("seed"));
+    // Attributes are signed; one bit less of seed costs nothing.
+    node->mutable_attrs().Set("seed", static_cast<int64_t>((seed ^ mixed) >> 1));
+  }
+}
+
+absl::Status TakeStateOfFirst(const std::vector<ir::Variable>& variables,
+                              const runtime::VariableStore& store, RunCounts& counts) {
+  Communicator& world = distributed::World();
+  std::set<const runtime::VariableStorage*> done;
+  for (const ir::Variable& variable : variables) {
+    const std::shared_ptr<runtime::VariableStorage> storage = store.Find(variable.name);
+    if (storage == nullptr || !done.insert(storage.get()).second) continue;
+    HT_RETURN_IF_ERROR(storage->FetchToHost());
+    HT_RETURN_IF_ERROR(
+        world.Broadcast(storage->host_data(), storage->value().num_bytes(), /*root=*/0));
+    storage->HostWrote();
+  }
+  for (uint64_t* count : {&counts.training, &counts.micro_batches}) {
+    HT_RETURN_IF_ERROR(world.Broadcast(count, sizeof(*count), /*root=*/0));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace halftone::nn

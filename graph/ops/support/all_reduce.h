@@ -1,0 +1,22 @@
+// Sizes of all_reduce_start and all_reduce_wait.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "halftone/core/status.h"
+
+namespace halftone::ops {
+
+inline constexpr int64_t kMaxRanks = 1 << 20;
+inline constexpr int64_t kMaxReduced = int64_t{1} << 39;  // elements of a reduction
+
+// Of the buffer of a reduction, for `elements` of each of `ranks` processes
+// (distributed/all_reduce.h, whose size it is).
+int64_t AllReduceBufferElements(int64_t elements, int64_t ranks);
+
+// "[8,16]" as extents. Error: InvalidArgument, beginning with `op`.
+absl::StatusOr<std::vector<int64_t>> ParseExtents(const std::string& op, const std::string& text);
+
+}  // namespace halftone::ops

@@ -1,0 +1,126 @@
+#include "halftone/kernels/all_reduce_kernel.h"
+
+#include <vector>
+
+#include "halftone/core/convert.h"
+#include "halftone/core/threads.h"
+#include "halftone/distributed/all_reduce.h"
+#include "halftone/distributed/distributed.h"
+#include "halftone/graph/ops/support/all_reduce.h"
+
+namespace halftone::kernels {
+namespace {
+
+using distributed::AllReduce;
+using distributed::Communicator;
+
+// Below this a parallel region costs more than the copy.
+constexpr int64_t kCopyGrain = 16384;
+
+void Copy(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count) {
+  const auto* const source = static_cast<const char*>(from);
+  auto* const target = static_cast<char*>(to);
+  ParallelFor(0, count, kCopyGrain, [&](int64_t begin, int64_t end) {
+    ConvertElements(source + begin * static_cast<int64_t>(SizeOf(from_dtype)), from_dtype,
+                    target + begin * static_cast<int64_t>(SizeOf(to_dtype)), to_dtype, end - begin);
+  });
+}
+
+// Gradients one after the other in a buffer.
+struct Packing {
+  struct Piece {
+    int64_t first, count;
+  };
+  std::vector<Piece> pieces;
+  DType dtype = DType::kF32, wire = DType::kF32;
+  int64_t elements = 0;
+
+  void Add(const ir::ValueType& type) {
+    pieces.push_back({elements, type.num_elements()});
+    elements += type.num_elements();
+    dtype = type.dtype;
+  }
+  int64_t Offset(size_t i) const { return pieces[i].first * static_cast<int64_t>(SizeOf(wire)); }
+};
+
+absl::StatusOr<Communicator*> CommunicatorFor(const ir::Node& node) {
+  Communicator& world = distributed::World();
+  const int64_t ranks = node.attrs().GetInt("ranks");
+  if (ranks == 1) return static_cast<Communicator*>(nullptr);
+  if (ranks == world.size()) return &world;
+  return FailedPrecondition(node.Label(), ": a step of ", ranks, " ranks in a job of ",
+                            world.size(), "; expected to be run by mpirun -n ", ranks);
+}
+
+class AllReduceStart : public Kernel {
+ public:
+  AllReduceStart(const ir::Node& node, Communicator* communicator) {
+    packing_.wire = node.output_type().dtype;
+    for (const ir::Value& x : node.inputs()) packing_.Add(x.type());
+    if (communicator == nullptr) return;
+    const bool mean = node.attrs().GetString("reduction") == "mean";
+    reduction_ = std::make_unique<AllReduce>(*communicator, packing_.wire, packing_.elements, mean);
+  }
+
+  void Run(const KernelArgs& args) override {
+    auto* const buffer = static_cast<char*>(args.outputs[0]);
+    const bool failed = args.state->failed_here;
+    for (size_t i = 0; i < packing_.pieces.size() && !failed; ++i) {
+      Copy(args.inputs[i], packing_.dtype, buffer + packing_.Offset(i), packing_.wire,
+           packing_.pieces[i].count);
+    }
+    if (reduction_ != nullptr) reduction_->Start(buffer, failed);
+  }
+
+ private:
+  Packing packing_;
+  std::unique_ptr<AllReduce> reduction_;  // null: of one rank
+};
+
+class AllReduceWait : public Kernel {
+ public:
+  AllReduceWait(const ir::Node& node, Communicator* communicator) : communicator_(communicator) {
+    packing_.wire = node.input_type(0).dtype;
+    for (int i = 0; i < node.num_outputs(); ++i) packing_.Add(node.output_type(i));
+  }
+
+  void Run(const KernelArgs& args) override {
+    if (communicator_ != nullptr) {
+      AllReduce* const reduction = communicator_->Find(args.inputs[0]);
+      bool failed = false;
+      args.state->error = reduction == nullptr
+                              ? FailedPrecondition("all_reduce_wait: nothing was started")
+                              : reduction->Wait(&failed);
+      if (!args.state->error.ok()) return;
+      if (failed) args.state->failed_elsewhere = true;
+      if (failed || args.state->failed_here) return;
+    }
+    const auto* const buffer = static_cast<const char*>(args.inputs[0]);
+    for (size_t i = 0; i < packing_.pieces.size(); ++i) {
+      Copy(buffer + packing_.Offset(i), packing_.wire, args.outputs[i], packing_.dtype,
+           packing_.pieces[i].count);
+    }
+  }
+
+ private:
+  Packing packing_;
+  Communicator* const communicator_;  // null: of one rank
+};
+
+template <typename K>
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const ir::Node& node) {
+  HT_ASSIGN_OR_RETURN(Communicator* const communicator, CommunicatorFor(node));
+  return std::unique_ptr<Kernel>(new K(node, communicator));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceStart(const ir::Node& node) {
+  return Make<AllReduceStart>(node);
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceWait(const ir::Node& node) {
+  return Make<AllReduceWait>(node);
+}
+
+}  // namespace halftone::kernels

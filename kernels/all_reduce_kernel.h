@@ -1,0 +1,15 @@
+// Kernels of all_reduce_start and all_reduce_wait on host memory, for the devices that have it.
+#pragma once
+
+#include <memory>
+
+#include "halftone/kernels/kernel.h"
+
+namespace halftone::kernels {
+
+// Errors: FailedPrecondition: a graph for another number of ranks than this job has. Of one rank
+// nothing is exchanged, whatever the job.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceStart(const ir::Node& node);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceWait(const ir::Node& node);
+
+}  // namespace halftone::kernels

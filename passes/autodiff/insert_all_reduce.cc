@@ -1,0 +1,195 @@
+#include "halftone/passes/autodiff/insert_all_reduce.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halftone/passes/rewrite/rewrite.h"
+
+namespace halftone::passes {
+namespace {
+
+constexpr char kInsertAllReducePass[] = "insert-all-reduce";
+
+using ir::Expr;
+
+struct Bucket {
+  std::vector<ir::Value> gradients;
+  int64_t bytes = 0;  // on the wire
+  int place = 0;      // of the node behind which it is complete
+  ir::Node* start = nullptr;
+};
+
+std::map<const ir::Node*, int> PlacesOf(const ir::Graph& graph) {
+  std::map<const ir::Node*, int> places;
+  for (const auto& node : graph.nodes())
+    places.emplace(node.get(), static_cast<int>(places.size()));
+  return places;
+}
+
+// What optimizers read, each value once, in the order of the nodes that give it.
+std::vector<ir::Value> GradientsOf(const std::vector<ir::Node*>& optimizers,
+                                   const std::map<const ir::Node*, int>& places) {
+  std::vector<ir::Value> gradients;
+  for (const ir::Node* optimizer : optimizers) {
+    for (const ir::Value& gradient : optimizer->inputs()) {
+      if (std::find(gradients.begin(), gradients.end(), gradient) == gradients.end()) {
+        gradients.push_back(gradient);
+      }
+    }
+  }
+  std::stable_sort(gradients.begin(), gradients.end(), [&](const ir::Value& a, const ir::Value& b) {
+    return std::pair(places.at(a.node), a.index) < std::pair(places.at(b.node), b.index);
+  });
+  return gradients;
+}
+
+class Reduction {
+ public:
+  Reduction(ir::Graph& graph, const ir::Node& marker)
+      : graph_(graph), marker_(marker), b_(BuilderLike(marker, kInsertAllReducePass)) {}
+
+  absl::Status Run(PassContext& context) {
+    const std::map<const ir::Node*, int> places = PlacesOf(graph_);
+    const std::vector<ir::Node*> optimizers = FindMarkers(graph_, "optimizer");
+    for (const ir::Value& gradient : GradientsOf(optimizers, places)) Put(gradient, places);
+    // The word of a failure must come behind what can fail.
+    const int last_start = buckets_.empty() ? -1 : buckets_.back().place;
+    int last_fault = -1;
+    for (const auto& [node, place] : places) {
+      if (node->op().can_fault()) last_fault = std::max(last_fault, place);
+    }
+    if (buckets_.empty() || last_fault > last_start) {
+      buckets_.push_back({{}, 0, std::max(last_fault, last_start), nullptr});
+    }
+    std::vector<ir::Node*> before = Snapshot(graph_);
+    std::vector<ir::Node*> waits;
+    for (Bucket& bucket : buckets_) HT_RETURN_IF_ERROR(Reduce(bucket, optimizers, waits));
+    Place(std::move(before), waits);
+    context.stats["buckets"] += static_cast<int64_t>(buckets_.size());
+    for (const Bucket& bucket : buckets_) {
+      context.stats["gradients"] += static_cast<int64_t>(bucket.gradients.size());
+      context.stats["bytes"] += bucket.bytes;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Of f64 gradients f64: who computes in it does not want f32's digits.
+  DType Wire(DType dtype) const {
+    return dtype == DType::kF64 ? DType::kF64 : marker_.attrs().GetDType("wire");
+  }
+
+  // Into the bucket of its dtype that is not full yet.
+  void Put(ir::Value gradient, const std::map<const ir::Node*, int>& places) {
+    const int64_t bytes =
+        gradient.type().num_elements() * static_cast<int64_t>(SizeOf(Wire(gradient.dtype())));
+    const int64_t most = marker_.attrs().GetInt("bucket_bytes");
+    const auto found = open_.find(gradient.dtype());
+    if (found == open_.end() || buckets_[found->second].bytes + bytes > most) {
+      open_[gradient.dtype()] = buckets_.size();
+      buckets_.emplace_back();
+    }
+    Bucket& bucket = buckets_[open_[gradient.dtype()]];
+    bucket.gradients.push_back(gradient);
+    bucket.bytes += bytes;
+    bucket.place = places.at(gradient.node);
+  }
+
+  absl::Status Reduce(Bucket& bucket, const std::vector<ir::Node*>& optimizers,
+                      std::vector<ir::Node*>& waits) {
+    const ir::Attributes& wishes = marker_.attrs();
+    std::vector<Expr> inputs;
+    std::vector<std::string> shapes;
+    for (const ir::Value& gradient : bucket.gradients) {
+      inputs.push_back(b_.Wrap(gradient));
+      shapes.push_back(gradient.shape().ToString());
+    }
+    const DType dtype = inputs.empty() ? DType::kF32 : inputs[0].dtype();
+    const std::string name = Concat("bucket", waits.size());
+    b_.NameNext(name);
+    const Expr buffer = b_.Op("all_reduce_start", inputs,
+                              {{"ranks", wishes.GetInt("ranks")},
+                               {"reduction", wishes.GetString("reduction")},
+                               {"wire", Wire(dtype)}});
+    b_.NameNext(name + "_reduced");
+    ir::Attributes of_wait = {{"ranks", wishes.GetInt("ranks")}, {"shapes", shapes}};
+    if (buffer.dtype() != dtype) of_wait.Set("dtype", std::string(Name(dtype)));
+    const std::vector<Expr> reduced = b_.Make("all_reduce_wait", {buffer}, of_wait);
+    HT_RETURN_IF_ERROR(b_.status());
+    bucket.start = buffer.value().node;
+    waits.push_back(graph_.nodes().back().get());
+    for (ir::Node* optimizer : optimizers) {
+      for (int i = 0; i < optimizer->num_inputs(); ++i) {
+        for (size_t k = 0; k < reduced.size(); ++k) {
+          if (optimizer->input(i) == bucket.gradients[k]) {
+            optimizer->set_input(i, reduced[k].value());
+            break;
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Starts behind what completes them, waits before the first optimizer that stands behind all of it.
+  void Place(std::vector<ir::Node*> before, const std::vector<ir::Node*>& waits) {
+    int last = -1;
+    for (const Bucket& bucket : buckets_) last = std::max(last, bucket.place);
+    std::vector<ir::Node*> order, optimizers;
+    const auto add_starts = [&](int place) {
+      for (const Bucket& bucket : buckets_) {
+        if (bucket.place == place) order.push_back(bucket.start);
+      }
+      if (place == last) order.insert(order.end(), waits.begin(), waits.end());
+    };
+    add_starts(-1);
+    for (size_t i = 0; i < before.size(); ++i) {
+      // Optimizers may stand before a gradient that is made late; then they come behind the waits.
+      const bool is_optimizer = IsOp(*before[i], "optimizer");
+      if (is_optimizer && static_cast<int>(i) <= last) {
+        optimizers.push_back(before[i]);
+      } else {
+        order.push_back(before[i]);
+      }
+      add_starts(static_cast<int>(i));
+      if (static_cast<int>(i) == last) {
+        order.insert(order.end(), optimizers.begin(), optimizers.end());
+      }
+    }
+    graph_.Reorder(order);
+  }
+
+  ir::Graph& graph_;
+  const ir::Node& marker_;
+  ir::Builder b_;
+  std::vector<Bucket> buckets_;
+  std::map<DType, size_t> open_;
+};
+
+class InsertAllReduce : public Pass {
+ public:
+  const char* name() const override { return kInsertAllReducePass; }
+
+  absl::StatusOr<bool> Run(ir::Graph& graph, PassContext& context) override {
+    const std::vector<ir::Node*> markers = FindMarkers(graph, "data_parallel");
+    if (markers.empty()) return false;
+    if (markers.size() > 1) {
+      return InvalidArgument(markers[1]->Label(), ": a second marker; expected one");
+    }
+    if (markers[0]->attrs().GetInt("ranks") > 1) {
+      HT_RETURN_IF_ERROR(Reduction(graph, *markers[0]).Run(context));
+    }
+    graph.Remove(markers);
+    HT_RETURN_IF_ERROR(graph.Sort());
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeInsertAllReduce() { return std::make_unique<InsertAllReduce>(); }
+
+}  // namespace halftone::passes

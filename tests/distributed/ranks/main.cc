@@ -1,0 +1,18 @@
+// rank_tests: tests that every rank of a job runs, in the same order (tests/distributed/jobs_test.cc
+// starts the jobs). A rank that fails ends the others.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "halftone/halftone.h"
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  const absl::Status joined = halftone::distributed::Init({.timeout_seconds = 20});
+  if (!joined.ok()) {
+    std::fprintf(stderr, "%s\n", halftone::Message(joined).c_str());
+    return 1;
+  }
+  halftone::SetNumThreads(1);
+  return RUN_ALL_TESTS();
+}
