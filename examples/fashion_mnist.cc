@@ -23,7 +23,8 @@ ABSL_FLAG(std::string, weights, "declared",
           "how parameters and moments are kept: declared (f32), bf16_stochastic or bf16_kahan");
 ABSL_FLAG(std::string, device, "cpu", halftone::example::kDeviceHelp);
 ABSL_FLAG(int, epochs, 3, "passes over the training images");
-ABSL_FLAG(int, batch, 128, "images per step");
+ABSL_FLAG(int, batch, 128, "images per step, of all ranks together");
+ABSL_FLAG(bool, distributed, false, "train together with the other processes that mpirun started");
 ABSL_FLAG(absl::optional<double>, lr, absl::nullopt,
           "learning rate of Adam; not given: 1e-3, or with --resume that of the checkpoint");
 ABSL_FLAG(std::string, data, "/usr/share/datasets/fashion-mnist", "folder with the four IDX files");
@@ -40,6 +41,7 @@ namespace nn = halftone::nn;
 namespace amp = halftone::amp;
 namespace optim = halftone::optim;
 namespace example = halftone::example;
+namespace distributed = halftone::distributed;
 using halftone::DType;
 
 // In: images u8 [N,28,28], labels i64 [N]. Out: mean loss, number of right answers.
@@ -79,15 +81,18 @@ std::unique_ptr<nn::Module> MakeNet(const std::string& name) {
       nn::Linear(128, 10));
 }
 
-// Share of right answers over a data set, in evaluation mode.
+// Share of right answers over a data set, in evaluation mode; each rank looks at its part.
 absl::StatusOr<double> Evaluate(Classifier& model, const example::Dataset& data, int64_t batch) {
   model.eval();
   double right = 0;
-  for (int64_t first = 0; first < data.size(); first += batch) {
-    HT_ASSIGN_OR_RETURN(auto out, model(data.Batch(first, std::min(batch, data.size() - first))));
+  const int64_t begin = data.size() * distributed::Rank() / distributed::Size();
+  const int64_t end = data.size() * (distributed::Rank() + 1) / distributed::Size();
+  for (int64_t first = begin; first < end; first += batch) {
+    HT_ASSIGN_OR_RETURN(auto out, model(data.Batch(first, std::min(batch, end - first))));
     right += out[1].item();
   }
   model.train();
+  HT_ASSIGN_OR_RETURN(right, distributed::Sum(right));
   return right / static_cast<double>(data.size());
 }
 
@@ -97,17 +102,23 @@ absl::Status TrainFrom(example::Cursor at, Classifier& model, example::Dataset& 
                        nn::RunLog& log, int epochs, int64_t batch) {
   example::Progress progress(epochs, (train.size() + batch - 1) / batch);
   double accuracy = 0;
+  const int ranks = distributed::Size();
+  HT_ASSIGN_OR_RETURN(auto sampler, distributed::Sampler::Make(
+                                        train.size(), {.batch = batch / ranks,
+                                                       .seed = model.config.seed,
+                                                       .tail = distributed::Tail::kShorten}));
   if (at.epoch >= epochs) {
     HT_ASSIGN_OR_RETURN(accuracy, Evaluate(model, test, batch));
   }
   for (; at.epoch < epochs; at = {at.epoch + 1, 0}) {
-    train.Shuffle(model.config.seed, at.epoch);
-    while (at.image < train.size()) {
-      const int64_t count = std::min(batch, train.size() - at.image);
+    sampler.SetEpoch(static_cast<uint64_t>(at.epoch));
+    for (int64_t step = (at.image + batch - 1) / batch; step < sampler.steps(); ++step) {
+      const absl::Span<const int64_t> own = sampler.Batch(step);
+      const auto count = static_cast<int64_t>(own.size()) * ranks;
       const double scale = model.scaler.scale();
-      HT_ASSIGN_OR_RETURN(auto out, model(train.Batch(at.image, count)));
+      HT_ASSIGN_OR_RETURN(auto out, model(train.Gather(own)));
       log.add_step(
-          {{"train/loss", out[0]}, {"train/accuracy", out[1], 1 / static_cast<double>(count)}},
+          {{"train/loss", out[0]}, {"train/accuracy", out[1], 1 / static_cast<double>(own.size())}},
           count);
       at.image += count;
       if (checkpoints.IsDue()) log.flush();  // a killed run resumes without a hole in its curves
@@ -122,6 +133,7 @@ absl::Status TrainFrom(example::Cursor at, Classifier& model, example::Dataset& 
     HT_RETURN_IF_ERROR(checkpoints.Save(model, {at.epoch + 1, 0}));
     log.skip_time();
   }
+  if (distributed::Rank() > 0) return absl::OkStatus();  // one result of all
   std::printf("amp: %s\n", model.amp_summary().c_str());
   for (const std::string& note : model.notes()) std::printf("note: %s\n", note.c_str());
   if (!model.config.dump_dir.empty())
@@ -143,8 +155,11 @@ absl::Status TrainFrom(example::Cursor at, Classifier& model, example::Dataset& 
 absl::Status Train(Classifier& model, int epochs, int64_t batch) {
   const std::string folder = absl::GetFlag(FLAGS_data);
   const int64_t limit = absl::GetFlag(FLAGS_limit);
-  HT_ASSIGN_OR_RETURN(auto train, example::Dataset::Load(folder, "train", limit));
-  HT_ASSIGN_OR_RETURN(auto test, example::Dataset::Load(folder, "t10k", limit));
+  auto train_part = example::Dataset::Load(folder, "train", limit);
+  HT_RETURN_IF_ERROR(distributed::Agree(train_part.status()));
+  auto test_part = example::Dataset::Load(folder, "t10k", limit);
+  HT_RETURN_IF_ERROR(distributed::Agree(test_part.status()));
+  example::Dataset &train = *train_part, &test = *test_part;
   example::Checkpoints checkpoints(absl::GetFlag(FLAGS_checkpoint), absl::GetFlag(FLAGS_every),
                                    halftone::Concat("seed ", model.config.seed, ", batch ", batch,
                                                     ", ", train.size(), " images"));
@@ -159,7 +174,7 @@ absl::Status Train(Classifier& model, int epochs, int64_t batch) {
   }
   absl::Status status;
   try {
-    nn::RunLog log(model, absl::GetFlag(FLAGS_log));
+    nn::RunLog log(model, distributed::Rank() == 0 ? absl::GetFlag(FLAGS_log) : "");
     status = TrainFrom(at, model, train, test, checkpoints, log, epochs, batch);
   } catch (const std::bad_alloc&) {
     status = halftone::ResourceExhausted("the system has no more memory");
@@ -179,6 +194,10 @@ absl::Status Run() {
   if (!(lr >= 0 && lr <= std::numeric_limits<float>::max())) {
     return cli::WrongOption("--lr: expected 0 or more and finite in f32");
   }
+  if (absl::GetFlag(FLAGS_distributed)) HT_RETURN_IF_ERROR(distributed::Init());
+  if (batch % distributed::Size() != 0) {
+    return cli::WrongOption("--batch: expected a multiple of the ", distributed::Size(), " ranks");
+  }
   HT_ASSIGN_OR_RETURN(const example::Setup setup,
                       example::SetUp(absl::GetFlag(FLAGS_amp), absl::GetFlag(FLAGS_device),
                                      absl::GetFlag(FLAGS_threads)));
@@ -187,7 +206,8 @@ absl::Status Run() {
   Classifier model("fashion_" + name, *net, lr, *weights, setup.scales_loss());
   setup.Apply(model);
   model.config.seed = absl::GetFlag(FLAGS_seed);
-  model.config.dump_dir = absl::GetFlag(FLAGS_dump);
+  model.config.dump_dir = distributed::Rank() == 0 ? absl::GetFlag(FLAGS_dump) : "";
+  if (absl::GetFlag(FLAGS_distributed)) model.config.data_parallel();
   return Train(model, epochs, batch);
 }
 

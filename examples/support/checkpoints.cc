@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <map>
 
+#include "halftone/distributed/distributed.h"
+
 namespace halftone::example {
 namespace {
 
@@ -44,9 +46,18 @@ absl::Status Checkpoints::CheckNew() const {
 }
 
 absl::StatusOr<Cursor> Checkpoints::Start(nn::Graph& graph, bool resume) {
+  absl::StatusOr<Cursor> cursor = StartAlone(graph, resume);
+  HT_RETURN_IF_ERROR(distributed::Agree(cursor.status()));
+  return cursor;
+}
+
+absl::StatusOr<Cursor> Checkpoints::StartAlone(nn::Graph& graph, bool resume) {
   if (resume && path_.empty()) return InvalidArgument("--resume: expected --checkpoint too");
   if (path_.empty()) return Cursor();
-  HT_ASSIGN_OR_RETURN(lock_, runtime::CheckpointLock::Acquire(path_));
+  // The first rank writes.
+  if (distributed::Rank() == 0) {
+    HT_ASSIGN_OR_RETURN(lock_, runtime::CheckpointLock::Acquire(path_));
+  }
   if (resume) return Resume(graph);
   HT_RETURN_IF_ERROR(CheckNew());
   return Cursor();
@@ -83,8 +94,10 @@ absl::StatusOr<Cursor> Checkpoints::Resume(nn::Graph& graph) {
   absl::StatusOr<Cursor> cursor = read();
   if (!cursor.ok()) return Annotate(cursor.status(), path_ + ": ");
   saved_ = *cursor;
-  std::fprintf(stderr, "resumed at epoch %lld, image %lld\n",
-               static_cast<long long>(cursor->epoch) + 1, static_cast<long long>(cursor->image));
+  if (distributed::Rank() == 0) {
+    std::fprintf(stderr, "resumed at epoch %lld, image %lld\n",
+                 static_cast<long long>(cursor->epoch) + 1, static_cast<long long>(cursor->image));
+  }
   return cursor;
 }
 

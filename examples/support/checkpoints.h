@@ -25,7 +25,7 @@ class Checkpoints {
 
   // Where to start. With `resume`: the last complete checkpoint goes into `graph`; without any the
   // run starts at the beginning. Says on standard error what it did. From here on no other run can
-  // use the same path. Errors: AlreadyExists (not `resume`, and a checkpoint would be overwritten);
+  // use the same path. In a job of several ranks all call it, and the errors are those of all. Errors: AlreadyExists (not `resume`, and a checkpoint would be overwritten);
   // FailedPrecondition (another run uses the path now); of ReadLatestCheckpoint and
   // load_state_dict; InvalidArgument (the checkpoint is of another run).
   absl::StatusOr<Cursor> Start(nn::Graph& graph, bool resume);
@@ -40,6 +40,7 @@ class Checkpoints {
 
  private:
   absl::Status CheckNew() const;
+  absl::StatusOr<Cursor> StartAlone(nn::Graph& graph, bool resume);
   absl::StatusOr<Cursor> Resume(nn::Graph& graph);
   std::string path_;
   int64_t every_, steps_ = 0;

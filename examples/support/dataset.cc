@@ -46,12 +46,18 @@ void Dataset::Shuffle(uint64_t seed, uint64_t epoch) {
 }
 
 std::vector<Tensor> Dataset::Batch(int64_t first, int64_t count) const {
+  return Gather(
+      absl::MakeConstSpan(order_).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
+}
+
+std::vector<Tensor> Dataset::Gather(absl::Span<const int64_t> numbers) const {
+  const auto count = static_cast<int64_t>(numbers.size());
   const Shape& all = images_.shape();
   const int64_t pixels = all[1] * all[2];
   Tensor images = Tensor::Empty(DType::kU8, {count, all[1], all[2]});
   Tensor labels = Tensor::Empty(DType::kI64, {count});
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t from = order_[first + i];
+    const int64_t from = numbers[static_cast<size_t>(i)];
     std::memcpy(images.data<uint8_t>() + i * pixels, images_.data<uint8_t>() + from * pixels,
                 pixels);
     labels.data<int64_t>()[i] = labels_.data<uint8_t>()[from];

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "halftone/core/tensor.h"
 
 namespace halftone::example {
@@ -22,6 +23,8 @@ class Dataset {
   // Images [count,H,W] u8 and labels [count] i64 of positions first..first+count-1 in the current
   // order. Requires: in range.
   std::vector<Tensor> Batch(int64_t first, int64_t count) const;
+  // The same of the images with these numbers, whatever the order.
+  std::vector<Tensor> Gather(absl::Span<const int64_t> numbers) const;
 
  private:
   Tensor images_, labels_;

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "halftone/distributed/distributed.h"
+
 namespace halftone::example {
 namespace {
 
@@ -28,6 +30,7 @@ constexpr int kLineWidth = 76;  // of the bar and its text: a line that wraps ca
 Progress::Progress(int epochs, int64_t steps_per_epoch)
     : epochs_(epochs),
       steps_per_epoch_(steps_per_epoch),
+      quiet_(distributed::Rank() > 0),
       redraws_(TerminalWidth() >= kLineWidth),
       last_(Clock::now()) {}
 
@@ -46,6 +49,7 @@ void Progress::Step(int epoch, int64_t images, double loss) {
   ++steps_;
   ++epoch_step_;
   loss_sum_ += loss;
+  if (quiet_) return;
   const double mean_loss = loss_sum_ / static_cast<double>(epoch_step_);
   if (redraws_ && (epoch_step_ % 5 == 0 || epoch_step_ == steps_per_epoch_)) {
     const int filled = static_cast<int>(kBarWidth * epoch_step_ / steps_per_epoch_);
@@ -61,6 +65,7 @@ void Progress::Step(int epoch, int64_t images, double loss) {
 }
 
 void Progress::ScaleChanged(double from, double to) {
+  if (quiet_) return;
   ClearBar();
   std::fprintf(stderr, "step %lld: loss scale %.9g -> %.9g\n", static_cast<long long>(steps_), from,
                to);
@@ -68,12 +73,14 @@ void Progress::ScaleChanged(double from, double to) {
 
 void Progress::EpochDone(int epoch, double accuracy) {
   ClearBar();
-  std::fprintf(stderr, "epoch %d/%d: ", epoch + 1, epochs_);
-  // A resumed run may have had nothing left to train on.
-  if (epoch_step_ > 0) {
-    std::fprintf(stderr, "loss %.4f, ", loss_sum_ / static_cast<double>(epoch_step_));
+  if (!quiet_) {
+    std::fprintf(stderr, "epoch %d/%d: ", epoch + 1, epochs_);
+    // A resumed run may have had nothing left to train on.
+    if (epoch_step_ > 0) {
+      std::fprintf(stderr, "loss %.4f, ", loss_sum_ / static_cast<double>(epoch_step_));
+    }
+    std::fprintf(stderr, "test accuracy %.4f, %.0f images/s\n", accuracy, images_per_second());
   }
-  std::fprintf(stderr, "test accuracy %.4f, %.0f images/s\n", accuracy, images_per_second());
   loss_sum_ = 0;
   epoch_step_ = 0;
   last_ = Clock::now();

@@ -25,6 +25,7 @@ class Progress {
   void ClearBar();
   int epochs_;
   int64_t steps_per_epoch_;
+  const bool quiet_;  // ranks of a job beside the first
   bool redraws_;
   bool bar_shown_ = false;
   int64_t steps_ = 0, timed_images_ = 0;
