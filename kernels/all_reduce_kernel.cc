@@ -107,6 +107,37 @@ class AllReduceWait : public Kernel {
   Communicator* const communicator_;  // null: of one rank
 };
 
+class AllReduceNow : public Kernel {
+ public:
+  AllReduceNow(const ir::Node& node, Communicator* communicator)
+      : dtype_(node.output_type().dtype), elements_(node.output_type().num_elements()) {
+    if (communicator == nullptr) return;
+    const bool mean = node.attrs().GetString("reduction") == "mean";
+    reduction_ = std::make_unique<AllReduce>(*communicator, dtype_, elements_, mean);
+    workspace_bytes_ =
+        static_cast<size_t>(AllReduce::BufferElements(elements_, communicator->size())) *
+        SizeOf(dtype_);
+  }
+
+  void Run(const KernelArgs& args) override {
+    if (reduction_ == nullptr)
+      return Copy(args.inputs[0], dtype_, args.outputs[0], dtype_, elements_);
+    const bool failed_here = args.state->failed_here;
+    if (!failed_here) Copy(args.inputs[0], dtype_, args.workspace, dtype_, elements_);
+    reduction_->Start(args.workspace, failed_here);
+    bool failed = false;
+    args.state->error = reduction_->Wait(&failed);
+    if (failed) args.state->failed_elsewhere = true;
+    if (failed || failed_here || !args.state->error.ok()) return;
+    Copy(args.workspace, dtype_, args.outputs[0], dtype_, elements_);
+  }
+
+ private:
+  const DType dtype_;
+  const int64_t elements_;
+  std::unique_ptr<AllReduce> reduction_;  // null: of one rank
+};
+
 template <typename K>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const ir::Node& node) {
   HT_ASSIGN_OR_RETURN(Communicator* const communicator, CommunicatorFor(node));
@@ -121,6 +152,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceStart(const ir::Node& node)
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceWait(const ir::Node& node) {
   return Make<AllReduceWait>(node);
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduce(const ir::Node& node) {
+  return Make<AllReduceNow>(node);
 }
 
 }  // namespace halftone::kernels

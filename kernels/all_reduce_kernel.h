@@ -1,4 +1,4 @@
-// Kernels of all_reduce_start and all_reduce_wait on host memory, for the devices that have it.
+// Kernels of all_reduce_start, all_reduce_wait and all_reduce on host memory, for the devices that have it.
 #pragma once
 
 #include <memory>
@@ -11,5 +11,6 @@ namespace halftone::kernels {
 // nothing is exchanged, whatever the job.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceStart(const ir::Node& node);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduceWait(const ir::Node& node);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAllReduce(const ir::Node& node);
 
 }  // namespace halftone::kernels

@@ -16,6 +16,7 @@
 #include "halftone/passes/autodiff/autodiff.h"
 #include "halftone/passes/autodiff/insert_all_reduce.h"
 #include "halftone/passes/autodiff/insert_optimizers.h"
+#include "halftone/passes/autodiff/sync_batch_norms.h"
 #include "halftone/passes/layout/assign_layouts.h"
 #include "halftone/passes/memory/advance_updates.h"
 #include "halftone/passes/memory/group_updates.h"
@@ -60,6 +61,7 @@ constexpr struct {
     {"simplify", &MakeSimplify},
     {"eliminate-common-subexpressions", &MakeEliminateCommonSubexpressions},
     {"eliminate-dead-code", &MakeEliminateDeadCode},
+    {"sync-batch-norms", &MakeSyncBatchNorms},
     {"insert-amp-casts", &MakeInsertAmpCasts},
     {"verify-amp-dtypes", &MakeVerifyAmpDTypes},
     {"trim-amp-islands", &MakeTrimAmpIslands},
@@ -123,6 +125,9 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   if (AddOwn(manager, own, Stage::kForward)) {
     manager.AddGroup("canonicalise", Canonicalisation());
   }
+  // Before precision is decided, which is to see what it makes, and before autodiff, which
+  // differentiates it.
+  manager.Add(MakeSyncBatchNorms());
   // Before autodiff: gradients follow the forward dtypes, the cast has a gradient, and no list of
   // gradient ops has to be kept in step with the forward ops.
   manager.Add(MakeInsertAmpCasts());

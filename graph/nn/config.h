@@ -21,6 +21,9 @@ struct DataParallel {
   enum class Reduction : uint8_t { kMean, kSum } reduction = Reduction::kMean;
   // In which gradients travel: f32, or half as many bytes in f16 or bf16. Sums are f32 either way.
   DType wire_dtype = DType::kF32;
+  // Whether batch norms that keep running statistics take those of all ranks' samples, as PyTorch's
+  // SyncBatchNorm does: two short exchanges for each in forward, and two in backward.
+  bool sync_batch_norm = false;
   friend bool operator==(const DataParallel&, const DataParallel&) = default;
 };
 

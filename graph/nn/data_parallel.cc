@@ -41,6 +41,7 @@ std::vector<Property> PropertiesOf(const ir::Graph& traced, const StepConfig& co
           {"data_parallel.bucket_bytes", Concat(options.bucket_bytes)},
           {"data_parallel.reduction", sums ? "sum" : "mean"},
           {"data_parallel.wire_dtype", Name(options.wire_dtype)},
+          {"data_parallel.sync_batch_norm", options.sync_batch_norm ? "true" : "false"},
           {"set_gradient_accumulation_steps", Concat(config.gradient_accumulation_steps())},
           {"accumulate_calls", Concat(config.accumulated_calls())},
           {"config.seed", Concat(config.seed)},

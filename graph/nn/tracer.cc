@@ -200,7 +200,8 @@ void Tracer::EmitDataParallel() {
                         {{"ranks", int64_t{distributed::Size()}},
                          {"bucket_bytes", options.bucket_bytes},
                          {"reduction", std::string(sums ? "sum" : "mean")},
-                         {"wire", options.wire_dtype}});
+                         {"wire", options.wire_dtype},
+                         {"sync_batch_norm", options.sync_batch_norm}});
 }
 
 }  // namespace halftone::nn

@@ -1,5 +1,5 @@
 // all_reduce_start, all_reduce_wait: gradients summed over the processes of a job, while other nodes
-// run.
+// run. all_reduce: a value whose sum the next node reads.
 
 #include "halftone/graph/ops/support/all_reduce.h"
 
@@ -19,13 +19,18 @@ absl::Status CheckRanks(const ir::InferContext& ctx) {
   return InvalidArgument(ctx.op, ": ranks is ", ranks, "; expected 1..", kMaxRanks);
 }
 
-Types InferStart(const ir::InferContext& ctx) {
-  HT_RETURN_IF_ERROR(CheckRanks(ctx));
-  HT_RETURN_IF_ERROR(RequireSameDType(ctx));
+absl::Status CheckReduction(const ir::InferContext& ctx) {
   const std::string& reduction = ctx.attrs.GetString("reduction");
   if (reduction != "mean" && reduction != "sum") {
     return OpError(ctx, "reduction is \"", reduction, "\"; expected mean or sum");
   }
+  return absl::OkStatus();
+}
+
+Types InferStart(const ir::InferContext& ctx) {
+  HT_RETURN_IF_ERROR(CheckRanks(ctx));
+  HT_RETURN_IF_ERROR(RequireSameDType(ctx));
+  HT_RETURN_IF_ERROR(CheckReduction(ctx));
   const DType wire = ctx.attrs.GetDType("wire");
   if (!ir::kFloats.Contains(wire)) {
     return InvalidArgument(ctx.op, ": wire is ", Name(wire), "; expected f64, f32, f16 or bf16");
@@ -163,11 +168,47 @@ ir::OpRecord WaitRecord() {
   return r;
 }
 
+// y of every rank reads x of every rank, so dx of each is what all of them say: the same op, over dy.
+ir::OpRecord NowRecord() {
+  ir::OpRecord r;
+  r.name = "all_reduce";
+  r.doc =
+      "y = the sum or mean of every rank's x, the same on all, bit for bit. Waits for the others; the step "
+      "ends here on every rank if that of one has failed. Gradient: all_reduce of dy. Shapes: y as x";
+  r.source = kAllReduceSource;
+  r.inputs = {{"x", ir::kFloats, ""}};
+  r.outputs = {{"y", "as x"}};
+  r.attrs = {Required("ranks", ir::AttrType::kInt, "processes of the job"),
+             Optional("reduction", std::string("mean"), "\"mean\" or \"sum\" over the ranks")};
+  r.infer = [](const ir::InferContext& ctx) -> Types {
+    HT_RETURN_IF_ERROR(CheckRanks(ctx));
+    HT_RETURN_IF_ERROR(CheckReduction(ctx));
+    return OneType(ctx.inputs[0].dtype, ctx.inputs[0].shape);
+  };
+  r.amp = Deny("sums over ranks are kept in f32");
+  r.communicates = true;
+  r.cost = FlopsPerOutput(1);
+  r.gradient = [](ir::GradContext& c) {
+    c.set_dx(0, c.b.Op("all_reduce", {c.dy(0)},
+                       {{"ranks", c.attrs().GetInt("ranks")},
+                        {"reduction", c.attrs().GetString("reduction")}}));
+  };
+  r.gradient_ops = {"all_reduce"};
+  r.decompose = [](ir::Builder& b, const std::vector<ir::Expr>& inputs,
+                   const ir::Attributes& attrs) -> std::vector<ir::Expr> {
+    const absl::Status alone = CheckAlone("all_reduce", attrs);
+    if (!alone.ok()) b.Fail(alone);
+    return {b.Op("reshape", {inputs[0]}, {{"shape", ToInts(inputs[0].shape())}})};
+  };
+  return r;
+}
+
 }  // namespace
 
 void Register_all_reduce(ir::OpRegistry& registry) {
   AddOp(registry, StartRecord());
   AddOp(registry, WaitRecord());
+  AddOp(registry, NowRecord());
 }
 
 }  // namespace halftone::ops

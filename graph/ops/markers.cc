@@ -366,7 +366,9 @@ void RegisterDataParallelMarker(ir::OpRegistry& registry) {
   r.attrs = {Required("ranks", ir::AttrType::kInt, "processes; of one nothing is reduced"),
              Optional("bucket_bytes", int64_t{25} << 20, "of gradients that travel together"),
              Optional("reduction", std::string("mean"), "\"mean\" or \"sum\" over the ranks"),
-             Optional("wire", DType::kF32, "f32, f16 or bf16, in which gradients travel")};
+             Optional("wire", DType::kF32, "f32, f16 or bf16, in which gradients travel"),
+             Optional("sync_batch_norm", false,
+                      "whether batch norms with running statistics take those of all ranks")};
   r.infer = InferDataParallel;
   r.has_side_effect = true;
   AddOp(registry, std::move(r));

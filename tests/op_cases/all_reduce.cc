@@ -1,4 +1,4 @@
-// all_reduce_start all_reduce_wait, of one rank: tests/distributed has several.
+// all_reduce_start all_reduce_wait all_reduce, of one rank: tests/distributed has several.
 #include "halftone/tests/support/op_cases.h"
 
 namespace halftone::testing {
@@ -27,11 +27,23 @@ void AddWait(std::vector<OpCase>& cases) {
   add("empty", 2, {"[0,5]", "[2]"});
 }
 
+void AddNow(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, const Shape& x, const std::string& reduction) {
+    cases.push_back(
+        Case("all_reduce", variant, {Reals(x)}, {{"ranks", int64_t{1}}, {"reduction", reduction}}));
+  };
+  add("sum", {3, 11}, "sum");
+  add("mean", {33}, "mean");
+  add("scalar", {}, "mean");
+  add("empty", {0, 5}, "sum");
+}
+
 }  // namespace
 
 void AddCases_all_reduce(std::vector<OpCase>& cases) {
   AddStart(cases);
   AddWait(cases);
+  AddNow(cases);
 }
 
 }  // namespace halftone::testing
