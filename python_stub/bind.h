@@ -16,18 +16,19 @@ namespace halftone::python {
 
 namespace py = pybind11;
 
-void BindValues(py::module_& nn);         // Value, Parameter
-void BindFunctions(py::module_& nn);      // exp, softmax, conv2d, ...
-void BindModules(py::module_& nn);        // Module, ModuleScope
-void BindContainers(py::module_& nn);     // Sequential, ModuleList, ModuleDict
-void BindLayers(py::module_& nn);         // Linear, Conv2d, ...
-void BindOptimizers(py::module_& optim);  // optimizers, schedules
-void BindAmp(py::module_& amp);           // Policy, GradScaler
-void BindHandles(py::module_& nn);        // what add_optimizer and set_grad_scaler give
-void BindConfig(py::module_& nn);         // GraphConfig
-void BindGraph(py::module_& nn);          // Graph
-void BindRunLog(py::module_& nn);         // RunLog
-void BindGraphFile(py::module_& module);  // GraphFile, checkpoint files
+void BindValues(py::module_& nn);          // Value, Parameter
+void BindFunctions(py::module_& nn);       // exp, softmax, conv2d, ...
+void BindModules(py::module_& nn);         // Module, ModuleScope
+void BindContainers(py::module_& nn);      // Sequential, ModuleList, ModuleDict
+void BindLayers(py::module_& nn);          // Linear, Conv2d, ...
+void BindOptimizers(py::module_& optim);   // optimizers, schedules
+void BindAmp(py::module_& amp);            // Policy, GradScaler
+void BindHandles(py::module_& nn);         // what add_optimizer and set_grad_scaler give
+void BindConfig(py::module_& nn);          // GraphConfig
+void BindGraph(py::module_& nn);           // Graph
+void BindRunLog(py::module_& nn);          // RunLog
+void BindDistributed(py::module_ module);  // init, rank, size, Sampler
+void BindGraphFile(py::module_& module);   // GraphFile, checkpoint files
 
 // An operand: a Value, a Parameter or a number. Errors: TypeError.
 nn::Located ToOperand(py::handle object);

@@ -294,6 +294,25 @@ void BindConfig(py::module_& m) {
                              &nn::GraphConfig::gradient_accumulation_steps)
       .def("accumulate_calls", &nn::GraphConfig::accumulate_calls, py::arg("count"))
       .def_property_readonly("accumulated_calls", &nn::GraphConfig::accumulated_calls)
+      .def(
+          "data_parallel",
+          [](nn::GraphConfig& config, int64_t bucket_bytes, const std::string& reduction,
+             const py::object& wire_dtype, bool sync_batch_norm) {
+            using Reduction = nn::DataParallel::Reduction;
+            if (reduction != "mean" && reduction != "sum") {
+              Check(InvalidArgument("data_parallel: reduction is \"", reduction,
+                                    "\"; expected mean or sum"));
+            }
+            nn::DataParallel options;
+            options.bucket_bytes = bucket_bytes;
+            options.reduction = reduction == "sum" ? Reduction::kSum : Reduction::kMean;
+            if (!wire_dtype.is_none()) options.wire_dtype = ToDType(wire_dtype);
+            options.sync_batch_norm = sync_batch_norm;
+            config.data_parallel(options);
+          },
+          py::kw_only(), py::arg("bucket_bytes") = nn::DataParallel().bucket_bytes,
+          py::arg("reduction") = "mean", py::arg("wire_dtype") = py::none(),
+          py::arg("sync_batch_norm") = false)
       .def("allow_fuse_model_update_ops", &nn::GraphConfig::allow_fuse_model_update_ops,
            py::arg("mode") = true)
       .def("allow_fuse_cast_scale", &nn::GraphConfig::allow_fuse_cast_scale, py::arg("mode") = true)

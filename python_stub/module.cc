@@ -81,6 +81,7 @@ void Bind(py::module_& m) {
   py::module_ nn = m.def_submodule("nn");
   py::module_ optim = m.def_submodule("optim");
   py::module_ amp = m.def_submodule("amp");
+  py::module_ distributed = m.def_submodule("distributed");
   BindValues(nn);
   BindFunctions(nn);
   BindModules(nn);
@@ -93,7 +94,8 @@ void Bind(py::module_& m) {
   BindGraphFile(m);
   BindGraph(nn);
   BindRunLog(nn);
-  for (const py::module_& scope : {m, nn, optim, amp}) Seal(scope);
+  BindDistributed(distributed);
+  for (const py::module_& scope : {m, nn, optim, amp, distributed}) Seal(scope);
   ConstructInNew<nn::Module>();
   ConstructInNew<PythonGraph>();
 }

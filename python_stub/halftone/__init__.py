@@ -1,5 +1,5 @@
 """Halftone: deep learning with static graphs. Describe one step in nn.Graph.build; it is compiled."""
-from halftone import amp, nn, optim
+from halftone import amp, distributed, nn, optim
 from halftone._halftone import (
     GraphFile,
     __version__,
@@ -15,6 +15,7 @@ __all__ = [
     "GraphFile",
     "__version__",
     "amp",
+    "distributed",
     "load_graph",
     "nn",
     "num_threads",

@@ -3,13 +3,14 @@ from typing import Any, final
 
 from numpy.typing import NDArray
 
-from halftone import amp as amp, nn as nn, optim as optim
+from halftone import amp as amp, distributed as distributed, nn as nn, optim as optim
 
 __version__: str
 __all__ = [
     "GraphFile",
     "__version__",
     "amp",
+    "distributed",
     "load_graph",
     "nn",
     "num_threads",

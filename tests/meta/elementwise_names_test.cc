@@ -67,6 +67,7 @@ const std::map<std::string, std::string>& Allowed() {
       {"passes/autodiff/row_gradients.cc", "looks for sums, and for products with a scale"},
       {"passes/rewrite/simplify_arithmetic_rules.cc", "algebra: a rule is about certain ops"},
       {"tools/support/peak.cc", "measures one"},
+      {"python_stub/examples/train_distributed.py", "a program, as users write them"},
       {"python_stub/examples/train_mlp.py", "an example uses them"},
   };
   return *allowed;
