@@ -70,6 +70,7 @@ std::string Rules::WhyNotExported(const ir::OpRecord& op) {
   const auto ends = [&](const std::string& end) {
     return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
   };
+  if (op.communicates) return "part of a training step, not of the function that is exported";
   if (All().FindExport(name) != nullptr || op.decompose != nullptr) return "";
   if (name == "input" || name == "variable" || name == "constant") return "";
   if (op.is_marker) return "a pass lowers it; evaluation has none";
