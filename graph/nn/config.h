@@ -75,8 +75,8 @@ class StepConfig {
   // Every training call becomes one part of a step that all ranks of the job make (distributed::Init,
   // docs/guide/distributed.md): gradients are reduced over the ranks before they are unscaled,
   // checked, clipped and used, so that parameters, scales and skipped steps are the same on all. All ranks
-  // make the same calls. The first call compares what the ranks have built, and gives all of them
-  // the state of rank 0. What else differs by rank: inputs, outputs, random masks, norm statistics. A step
+  // make the same calls, from one thread at a time. A call that compiles compares what the ranks have
+  // built, and gives all of them the state of rank 0. What else differs by rank: inputs, outputs, random masks, norm statistics. A step
   // that fails on one rank fails on all, with that rank's error. save_checkpoint writes on rank 0,
   // and is to be called on all. In a job of one rank nothing changes. Gradients of `sparse`
   // embeddings are dense. Errors (of the call that compiles): FailedPrecondition, naming the rank

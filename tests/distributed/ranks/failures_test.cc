@@ -60,6 +60,32 @@ TEST(Fault, OnOneRankFailsTheStepOnAllWithItsMessage) {
   }
 }
 
+// Where an index is read that nothing of the loss depends on, and buckets may have gone before.
+TEST(Fault, BesideTheLossFailsTheStepOnAll) {
+  Linear layer(12, 10);
+  FnGraph graph;
+  graph.fn = [&layer](const Values& in) -> Values {
+    const Value loss = cross_entropy(layer(in[0]), in[1]);
+    loss.backward();
+    return {loss, gather(in[0], in[2], 0)};
+  };
+  graph.add_module("layer", layer);
+  graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
+  graph.config.data_parallel({.bucket_bytes = 1});
+  std::vector<Tensor> in = OwnPart(OrdinaryBatch());
+  in.push_back(I64({2}, {0, 7}));
+  Call(graph, in);
+  const StateDict before = *graph.state_dict();
+  if (Rank() == 1) in[2].set(1, 8);
+  EXPECT_THAT(Message(CallStatus(graph, in)), StartsWith("rank 1: "));
+  const StateDict after = *graph.state_dict();
+  EXPECT_TRUE(BitEqual(after.at("layer.weight"), before.at("layer.weight")));
+  EXPECT_TRUE(BitEqual(after.at("layer.bias"), before.at("layer.bias")));
+  in[2].set(1, 7);
+  Call(graph, in);
+  ExpectSameOnAllRanks(*graph.state_dict());
+}
+
 TEST(Fault, InAMicroBatchFailsItOnAll) {
   RankModel model(Mlp(), true);
   model.graph.config.accumulate_calls(2);
