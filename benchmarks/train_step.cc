@@ -20,6 +20,7 @@
 #include "halftone/examples/support/device_choice.h"
 #include "halftone/examples/support/progress.h"
 #include "halftone/graph/ir/proto.h"
+#include "halftone/tools/support/peak.h"
 
 ABSL_FLAG(std::string, workload, "mlp", "a name of benchmarks/support/workloads.h");
 ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
@@ -31,6 +32,10 @@ ABSL_FLAG(int, steps, 0,
 ABSL_FLAG(int, blocks, 15, "on CUDA: blocks of steps in each round, after one to warm up");
 ABSL_FLAG(int, rounds, 1, "rounds; the best median counts");
 ABSL_FLAG(bool, bare, false, "also time the bare oneDNN step (f32 and bf16), round by round");
+ABSL_FLAG(
+    bool, peak, false,
+    "also measure what the machine does at best in large products and convolutions, and say what "
+    "share of it the step reaches: its arithmetic at that rate over its time");
 ABSL_FLAG(bool, recompute, true,
           "compute cheap values again where a step holds much for its backward pass");
 ABSL_FLAG(double, memory_budget, 0,
@@ -66,6 +71,14 @@ absl::Status SetBudget(TrainingStep& graph, double share, Workload& workload,
   graph.config.memory_budget =
       static_cast<int64_t>(share * static_cast<double>(whole.arena_bytes()));
   return absl::OkStatus();
+}
+
+// The seconds that the arithmetic of the step takes at the machine's peak. Elementwise work counts too: under
+// 1 % of a network of products or convolutions.
+double ArithmeticSeconds(const ir::Graph& step, const tools::Peak& peak) {
+  double seconds = 0;
+  for (const auto& node : step.nodes()) seconds += peak.ArithmeticSeconds(*node);
+  return seconds;
 }
 
 int Fail(const std::string& message) {
@@ -125,6 +138,12 @@ int Main() {
 
   const auto bare_f32 = bare ? MakeBareStep(name, false) : nullptr,
              bare_bf16 = bare ? MakeBareStep(name, true) : nullptr;
+  tools::Peak peak;
+  if (absl::GetFlag(FLAGS_peak)) {
+    auto measured = tools::MeasurePeak(choice->device);
+    if (!measured.ok()) return Fail("--peak: " + Message(measured.status()));
+    peak = *std::move(measured);
+  }
   if (!on_cpu) BlockSeconds(1, steps, step, wait);
   double best = INFINITY, best_f32 = INFINITY, best_bf16 = INFINITY;
   for (int round = 0; round < rounds; ++round) {
@@ -143,6 +162,11 @@ int Main() {
       static_cast<long long>((*workload)->num_parameters()), out[0].item(), example::PeakRssMib(),
       static_cast<double>(graph.arena_bytes()) / (1 << 20));
   if (bare) std::printf(", \"bare_f32_s\": %.7f, \"bare_bf16_s\": %.7f", best_f32, best_bf16);
+  if (absl::GetFlag(FLAGS_peak)) {
+    std::printf(", \"peak_f32_gflops\": %.1f, \"peak_bf16_gflops\": %.1f, \"share_of_peak\": %.4f",
+                peak.flops[DType::kF32] / 1e9, peak.flops[DType::kBF16] / 1e9,
+                ArithmeticSeconds(*graph.compiled_graph(), peak) / best);
+  }
   std::printf("}\n");
   return 0;
 }

@@ -2,10 +2,11 @@
 """Reference workloads from the same weights and data in Halftone and in PyTorch, f32 and f64.
 
 usage: torch_parity.py --record > tests/parity/torch_losses.txt
-       torch_parity.py --program build/release/benchmarks/parity [--only NAME,...] [--steps N] [--amp off,bf16,f16] [--batch N]
+       torch_parity.py --program build/release/benchmarks/parity [--only NAME,...] [--steps N] [--amp off,bf16,f16] [--batch N] [--channels-last]
 The first records the losses of 50 f32 steps of the small workloads. The second compares, with the packages torch and safetensors:
 the losses of N steps, and each parameter's gradient in the first, by its distance from PyTorch's in f64 over the distance of PyTorch's own;
-in 16 bit by the distance of both from PyTorch's f32. --batch takes fewer images or sequences than the workload has.
+in 16 bit by the distance of both from PyTorch's f32. --batch takes fewer images or sequences than the workload has;
+--channels-last has PyTorch's f32 compute in the layout that Halftone takes for images.
 Weights and data come from the formula of benchmarks/support/hash_values.h; so nothing but losses has to be recorded.
 """
 import argparse
@@ -66,7 +67,7 @@ def to(value, dtype):
     return value.to(dtype) if value.is_floating_point() else value
 
 
-def run(workload, batch, steps, dtype, low=None):
+def run(workload, batch, steps, dtype, low=None, layout=torch.contiguous_format):
     """Losses of the first steps, and the gradients of the first by name."""
     name, make, _, loss_fn, make_optimizer, _ = workload
     model = make().train()
@@ -75,7 +76,7 @@ def run(workload, batch, steps, dtype, low=None):
             fan_in = p[0].numel() if p.dim() > 1 else p.numel()
             center = 1 if p.dim() == 1 and path.endswith('weight') else 0
             p.copy_(uniform(tag, tuple(p.shape), np.float32(fan_in**-0.5), center))
-    model.to(dtype)
+    model.to(dtype, memory_format=layout)
     x, y = to(data_of(name, batch), dtype)
     optimizer = make_optimizer(model.parameters())
     losses, gradients = [], None
@@ -105,9 +106,9 @@ def run_ours(name, program, batch, steps, amp):
         return json.loads(done.stdout), {k: v.double() for k, v in load_file(path).items()}
 
 
-def compare(workload, program, batch, steps, amps):
+def compare(workload, program, batch, steps, amps, layout):
     """Each of `amps`: what the errors are measured from is f64, or f32 where 16 bit is compared."""
-    f32 = run(workload, batch, steps, torch.float32)
+    f32 = run(workload, batch, steps, torch.float32, layout=layout)
     for amp in amps:
         ours = run_ours(workload[0], program, batch, steps, amp)
         if amp == 'off': print_errors(workload[0], batch, amp, ours, f32, run(workload, batch, steps, torch.float64))
@@ -144,12 +145,14 @@ def main():
     ap.add_argument('--record', action='store_true'); ap.add_argument('--program'); ap.add_argument('--only')
     ap.add_argument('--steps', type=int, default=1); ap.add_argument('--amp', default='off', help='off, bf16, f16, or several: off,bf16')
     ap.add_argument('--threads', type=int, default=2); ap.add_argument('--batch', type=int, default=0)
+    ap.add_argument('--channels-last', action='store_true')
     a = ap.parse_args()
     torch.set_num_threads(a.threads)
     if a.record: return record(50)
     if not a.program: ap.error('expected --record or --program')
+    layout = torch.channels_last if a.channels_last else torch.contiguous_format
     for workload in workloads():
-        if not a.only or workload[0] in a.only.split(','): compare(workload, a.program, a.batch, a.steps, a.amp.split(','))
+        if not a.only or workload[0] in a.only.split(','): compare(workload, a.program, a.batch, a.steps, a.amp.split(','), layout)
 
 
 if __name__ == '__main__':

@@ -117,6 +117,10 @@ struct AmpTrait {
   // Inputs of which it reads 16-bit elements as their copy in f32: it computes as on that copy, and
   // rounds an output of their dtype once. The copy is then not made (clean-up-casts).
   std::vector<int> widens_inputs = {};
+  // A sum that may go on through a network, as along a residual stream: where an operand of the
+  // output's shape, parameters aside, is computed in f32, so is it, or each block would round the
+  // sum of all before. Its 16-bit readers read a cast.
+  bool running_sum = false;
   std::function<std::optional<AmpRefinement>(const Node&, DType low)> refine = {};  // may be empty
   // By the ranges of the inputs; empty, or nothing: no rounding is enlarged.
   std::function<std::optional<AmpMagnified>(const Node&, DType low,
@@ -184,9 +188,10 @@ struct OpRecord {
   std::function<Cost(const Node&)> cost;
 
   // Adds the gradient formula; reads ctx.in(i), ctx.out(i), ctx.dy(i); calls ctx.set_dx(i, expr).
-  // Empty and no decomposition: the op is not differentiable (argmax, compare): gradients stop
-  // there.
+  // Empty and no decomposition: gradients stop there, and `no_gradient` says why.
   std::function<void(GradContext&)> gradient;
+  // Why it has none, a clause: "gives whole numbers or truth values".
+  std::string no_gradient = {};
   // Names of ops the gradient emits; the AMP pass asks whether the target has kernels for them.
   std::vector<std::string> gradient_ops;
   // Of a gradient most of whose rows are 0: the op that gives the others and their ids, from the same

@@ -86,7 +86,8 @@ std::string OpRecord::ToCatalogue() const {
   }
   if (!amp.widens_inputs.empty()) text += " Widened as read: " + Ports(amp.widens_inputs) + ".";
   if (amp.accumulates_in_f32) text += " Accumulates in f32.";
-  text += std::string("\n* Gradient: ") + GradientOf(*this) + "\n";
+  text += std::string("\n* Gradient: ") + GradientOf(*this) +
+          (no_gradient.empty() ? "" : ": " + no_gradient) + "\n";
   if (is_marker) text += "* A marker: removed by the pass that lowers it.\n";
   if (is_random) text += "* Random: never merged or folded.\n";
   if (communicates)

@@ -84,6 +84,7 @@ absl::Status CheckAlone(const char* op, const ir::Attributes& attrs) {
 ir::OpRecord StartRecord() {
   ir::OpRecord r;
   r.name = "all_reduce_start";
+  r.no_gradient = kAfterGradients;
   r.doc =
       "Copies gradients into one buffer, as `wire`, and begins to reduce it over the processes of the "
       "job; all_reduce_wait gives what comes of it. Meanwhile the buffer belongs to the reduction. "
@@ -130,6 +131,7 @@ ir::OpRecord StartRecord() {
 ir::OpRecord WaitRecord() {
   ir::OpRecord r;
   r.name = "all_reduce_wait";
+  r.no_gradient = kAfterGradients;
   r.doc =
       "Waits for the reduction of a buffer and gives the reduced gradients: dx_i, as all ranks have it, "
       "bit for bit. The step ends here on every rank if the step of one has failed. Shapes: those of "

@@ -12,6 +12,7 @@ void Register_detach(ir::OpRegistry& r) {
   op.inputs = {{"x", ir::kAnyDType, ""}};
   op.outputs = {{"y", "x's type"}};
   op.amp = Clear("moves no value");
+  op.no_gradient = "what it is for: its operand counts as a constant";
   op.in_place = {{0, 0}};
   op.cost = FlopsPerOutput(0);
   op.infer = [](const ir::InferContext& ctx) -> Types {

@@ -46,6 +46,7 @@ struct UnaryRow {
   Expr (*dx)(Expr x, Expr y, Expr dy) = nullptr;
   std::vector<std::string> gradient_ops{};
   Expr (*decompose)(Expr x) = nullptr;
+  std::string no_gradient{};
 };
 // The attributes that are the numbers of a formula.
 using Numbers = ir::Attributes;
@@ -146,6 +147,7 @@ void AddUnary(ir::OpRegistry& r, const char* name, UnaryRow row) {
   op.range = As(row.range);
   op.cost = FlopsPerOutput(row.flops);
   op.decompose = As(row.decompose);
+  op.no_gradient = std::move(row.no_gradient);
   SetGradientOp(op, row.gradient_by);
   if (row.dx != nullptr) {
     op.gradient = [dx = row.dx](GradContext& c) { c.set_dx(0, dx(c.in(0), c.out(0), c.dy(0))); };
@@ -260,6 +262,7 @@ void AddCompare(ir::OpRegistry& r, const char* name, CompareRow row) {
                     Concat("y = ", row.formula, " as bool; a and b broadcast as in NumPy"),
                     "IEEE 754: comparison; NaN compares unequal and unordered", std::move(amp));
   op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx, DType::kBool); };
+  op.no_gradient = kGivesWhole;
   op.decompose = As(row.decompose);
   AddOp(r, std::move(op));
 }
@@ -268,6 +271,7 @@ void AddPredicate(ir::OpRegistry& r, const char* name, UnaryRow row) {
   ir::OpRecord op = ElementwiseOp(name, {"x"}, row.dtypes, std::move(row.doc),
                                   std::move(row.source), std::move(row.amp));
   op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx, DType::kBool); };
+  op.no_gradient = kGivesWhole;
   op.decompose = As(row.decompose);
   AddOp(r, std::move(op));
 }
@@ -276,6 +280,7 @@ void AddLogical(ir::OpRegistry& r, const char* name, std::vector<std::string> in
                 LogicalRow row) {
   ir::OpRecord op = ElementwiseOp(name, std::move(inputs), {DType::kBool}, std::move(row.doc),
                                   "NumPy: logical functions", Clear("bool"));
+  op.no_gradient = kGivesWhole;
   op.infer = [](const ir::InferContext& ctx) { return InferBroadcast(ctx); };
   AddOp(r, std::move(op));
 }
@@ -316,6 +321,11 @@ Expr HalfGated(Expr x, Expr bounded) { return x * 0.5 * (bounded + 1.0); }
 constexpr double kGeluScale = kSqrt2 * kInvSqrtPi;
 constexpr double kGeluCubic = 0.044715;
 Expr GeluInner(Expr x) { return (x * x * x * kGeluCubic + x) * kGeluScale; }
+
+ir::AmpTrait RunningSum(ir::AmpTrait amp) {
+  amp.running_sum = true;
+  return amp;
+}
 
 ir::AmpTrait Refined(ir::AmpTrait amp,
                      std::optional<ir::AmpRefinement> (*refine)(const ir::Node&, DType low)) {

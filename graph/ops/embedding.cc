@@ -130,6 +130,7 @@ void Register_embedding(ir::OpRegistry& r) {
   rows.amp.accumulates_in_f32 = true;
   rows.cost = FlopsPerInput(1);
   rows.index_extent = ExtentInAttr("rows");
+  rows.no_gradient = "stands in for embedding_grad once everything is differentiated";
   rows.infer = InferEmbeddingGradRows;
   AddOp(r, std::move(rows));
 }

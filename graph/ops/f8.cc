@@ -87,6 +87,7 @@ void RegisterQuantise(ir::OpRegistry& registry) {
   r.inputs = {{"x", kWide, ""}, {"scale", {DType::kF32}, "[] above 0"}};
   r.outputs = {{"y", ""}, {"inverse", "[] f32"}, {"amax", "[] f32"}};
   r.attrs = {Required("to", ir::AttrType::kDType, "f8e4m3 or f8e5m2")};
+  r.no_gradient = kMadeLate;
   r.infer = InferQuantise;
   r.amp = Untouched("quantise-matmuls makes it, once precision is decided", {0, 1});
   r.cost = FlopsPerInput(3);
@@ -110,6 +111,7 @@ void RegisterF8Matmul(ir::OpRegistry& registry) {
   r.attrs = {Required("to", ir::AttrType::kDType, "dtype of y: f32, f16 or bf16"),
              Optional("transpose_a", false, "swap the axes of a"),
              Optional("transpose_b", false, "swap the axes of b")};
+  r.no_gradient = kMadeLate;
   r.infer = InferF8Matmul;
   r.amp = Untouched("quantise-matmuls makes it, once precision is decided", {0, 1, 2, 3, 4});
   r.amp.accumulates_in_f32 = true;
@@ -126,6 +128,7 @@ void RegisterF8Matmul(ir::OpRegistry& registry) {
 void RegisterScaleUpdate(ir::OpRegistry& registry) {
   ir::OpRecord r;
   r.name = "f8_scale_update";
+  r.no_gradient = kIsUpdate;
   r.doc =
       "The scale of a tensor that is quantised once a step (delayed scaling). new_history is "
       "history moved on by one, with amax first, or 0 where amax is not finite; with m its largest "

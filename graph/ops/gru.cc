@@ -106,6 +106,7 @@ void Register_gru(ir::OpRegistry& registry) {
   AddOp(registry, std::move(r));
 
   ir::OpRecord grad = GruRecord("gru_grad");
+  grad.no_gradient = kNoSecond;
   grad.doc =
       "Gradient of gru by its steps, from the last to the first: e = dh[t] + ds[t+1] w + e[t+1] "
       "z[t+1]; dn = e (1 - z) (1 - n^2), dr = dn sn r (1 - r), dz = e (h[t-1] - n) z (1 - z); "

@@ -136,6 +136,7 @@ void Register_lstm(ir::OpRegistry& registry) {
   AddOp(registry, std::move(r));
 
   ir::OpRecord grad = LstmRecord("lstm_grad");
+  grad.no_gradient = kNoSecond;
   grad.doc =
       "Gradient of lstm by its steps, from the last to the first: dh[t] gets dx[t+1] w, "
       "dm = dh[t], or dh[t] w_hr; dc = dc f[t+1] + dm o (1 - tanh(c)^2) with dc_n after the last "

@@ -164,6 +164,7 @@ ir::OpRecord UpdateRecord(const Update& defaults) {
   ir::OpRecord r;
   r.name = info.op;
   r.doc = info.doc;
+  r.no_gradient = kIsUpdate;
   r.source = info.source;
   r.inputs = {{"param", kStoredDTypes, "any shape"},
               {"grad", kStoredDTypes, "as param, still multiplied by the loss scale"},

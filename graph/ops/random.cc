@@ -54,6 +54,7 @@ ir::OpRecord MakingOp(const char* name, std::string doc, const char* source) {
   op.attrs.push_back(Required("shape", ir::AttrType::kInts, "shape of y"));
   op.attrs.push_back(Optional("dtype", DType::kF32, "dtype of y: f64, f32, f16 or bf16"));
   op.amp = Deny("has no operands, and its dtype is an attribute");
+  op.no_gradient = "has no operand to differentiate by";
   return op;
 }
 
@@ -90,6 +91,7 @@ void Register_random(ir::OpRegistry& r) {
       "https://pytorch.org/docs/stable/generated/torch.bernoulli.html");
   bernoulli.inputs = {{"x", ir::kFloats, "probabilities, any shape"}};
   bernoulli.infer = InferLikeFirst;
+  bernoulli.no_gradient = "a draw is flat almost everywhere in its probability";
   bernoulli.amp = Deny("a rounded probability is another one");
   AddOp(r, std::move(bernoulli));
 }

@@ -182,6 +182,7 @@ ir::OpRecord ArgmaxOp() {
   op.amp = Clear("a narrower dtype would make ties; runs in the dtype that arrives");
   op.fusion = ir::FusionClass::kReduction;
   op.cost = FlopsPerInput(1);
+  op.no_gradient = kGivesWhole;
   op.infer = InferArgmax;
   return op;
 }

@@ -59,6 +59,7 @@ void Register_scaling_updates(ir::OpRegistry& registry) {
                   {"grads", ir::kFloats, "still multiplied by the loss scale", /*optional=*/false,
                    /*variadic=*/true}};
   stats.outputs = {{"finite", "[] bool"}, {"norm", "[] f32"}, {"first_bad", "[] i32"}};
+  stats.no_gradient = kAfterGradients;
   stats.infer = InferGradStats;
   stats.amp = Deny("a norm of unscaled gradients leaves 16-bit range");
   stats.amp.accumulates_in_f32 = true;
@@ -74,6 +75,7 @@ void Register_scaling_updates(ir::OpRegistry& registry) {
 
   ir::OpRecord update;
   update.name = "loss_scale_update";
+  update.no_gradient = kIsUpdate;
   update.doc =
       "The state of a loss scaler after a step. "
       "Not finite: growth_tracker = 0, hysteresis_left - 1 (not below 0), "

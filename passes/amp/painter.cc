@@ -276,10 +276,60 @@ class Painter {
       }
     }
     if (by_clear_[v] && !FedByLow(v) && !ReadByLowOnly(v)) return "f32: dtype does not matter";
-    return "";
+    return RunningSumProblem(v);
+  }
+
+  // Parameters aside, also as moved.
+  bool IsComputedInF32(int p) const {
+    if (p == AmpGraph::kFixedF32) return true;
+    while (p >= 0 && ClassOf(p) == AmpClass::kClear && graph_.MainProducers(p).size() == 1) {
+      if (low_paint_[p]) return false;
+      p = graph_.MainProducers(p)[0];
+    }
+    return p >= 0 && !low_paint_[p] && !IsParameterOrConstant(p);
+  }
+
+  // Of clear vertices through which a running sum is reached that reads a value of its shape: the
+  // sum, the first by name; else -1.
+  void FindWaysToSums() {
+    sum_behind_.assign(graph_.size(), -1);
+    for (int sum : graph_.by_name()) {
+      if (!IsPaintable(sum) || !graph_[sum].node->op().amp.running_sum) continue;
+      std::vector<int> stack = {sum};
+      while (!stack.empty()) {
+        const int v = stack.back();
+        stack.pop_back();
+        for (int p : graph_.MainProducers(v)) {
+          if (p < 0 || sum_behind_[p] >= 0 || ClassOf(p) != AmpClass::kClear) continue;
+          sum_behind_[p] = sum;
+          stack.push_back(p);
+        }
+      }
+    }
+  }
+
+  // Why a 16-bit sum would round what is added up in f32, or what moves such a value to a sum; or "".
+  std::string RunningSumProblem(int v) const {
+    const ir::Node& node = *graph_[v].node;
+    if (node.op().amp.running_sum) {
+      for (int port = 0; port < node.num_inputs(); ++port) {
+        if (node.input_type(port).shape == node.output_type().shape &&
+            IsComputedInF32(graph_[v].producers[static_cast<size_t>(port)])) {
+          return Concat("f32: adds to ", LookThroughAmpCasts(node.input(port)).node->name(),
+                        ", which is f32: a sum that runs on is not rounded at each step");
+        }
+      }
+      return "";
+    }
+    if (sum_behind_[v] < 0) return "";
+    const std::vector<int> producers = graph_.MainProducers(v);
+    const bool all = std::all_of(producers.begin(), producers.end(),
+                                 [this](int p) { return IsComputedInF32(p); });
+    return all ? Concat("f32: moves what is f32 to the sum ", graph_.name(sum_behind_[v])) : "";
   }
 
   void Groups() {
+    FindWaysToSums();
     FixedPoint(
         [this](int v) -> std::string {
           const bool stays = ClassOf(v) == AmpClass::kAllow || graph_[v].choice.forced;
@@ -351,6 +401,7 @@ class Painter {
   const ir::Target& target_;
   std::vector<bool> low_paint_;
   std::vector<bool> by_clear_;               // turned 16-bit by step 5
+  std::vector<int> sum_behind_;              // see FindWaysToSums
   std::vector<std::string> reasons_;         // of 16-bit vertices, and of those that turned back
   std::vector<std::string> denied_;          // why, or ""
   std::vector<std::string> missing_kernel_;  // why not eligible, or ""

@@ -10,8 +10,8 @@
 //   4. follow    (bf16 only) infer nodes fed by 16-bit values and parameters turn 16-bit
 //   5. clear     clear nodes fed by 16-bit values only, or read by 16-bit nodes only, turn 16-bit
 //   6. groups    a node whose same-dtype operands are not all 16-bit (parameters and constants do
-//                not count) turns back, and so do clear nodes that lose their neighbours; to a
-//                fixed point
+//                not count) turns back, and so do clear nodes that lose their neighbours, and
+//                running sums of what is f32 (ir::AmpTrait::running_sum); to a fixed point
 //   7. observers follow their inputs
 // Each step is a fixed point that does not depend on the order of nodes, and where a reason names
 // one of several nodes, it names the first by name.

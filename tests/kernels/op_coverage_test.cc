@@ -68,8 +68,7 @@ TEST(OpCoverage, SeesAGradientWithoutCaseOrReason) {
   EXPECT_THAT(planted.Lacks(), HasSubstr("a gradient that no case of tests/op_cases checks\n"));
   planted.op.gradient = nullptr;
   EXPECT_THAT(planted.Lacks(), HasSubstr("no gradient, and no reason for none\n"));
-  // There is a reason for an op of this name.
-  planted.op.name = planted.cases[0].op = "floor";
+  planted.op.no_gradient = "flat almost everywhere";
   EXPECT_EQ(LackedBy(planted.op, planted.cases), "");
   planted.op.gradient = [](ir::GradContext&) {};
   EXPECT_EQ(LackedBy(planted.op, planted.cases), "a gradient, beside a reason for none\n");

@@ -37,7 +37,7 @@ TEST(AmpDeny, SpreadsThroughInferUpToAllow) {
   AmpRun run = Painted("dtype=bf16", R"(
     %m = matmul(%x, %w)
     %e = exp(%m)
-    %a = add(%e, %y)
+    %a = mul(%e, %y)
     %b = mul(%a, %y)
     %n = matmul(%b, %v)
     return %n)");
@@ -53,7 +53,7 @@ TEST(AmpDeny, WithoutADeniedNodeTheSameNodesAreLow) {
   AmpRun run = Painted("dtype=bf16", R"(
     %m = matmul(%x, %w)
     %e = tanh(%m)
-    %a = add(%e, %y)
+    %a = mul(%e, %y)
     %b = mul(%a, %y)
     %n = matmul(%b, %v)
     return %n)");
@@ -165,6 +165,76 @@ TEST(AmpGroups, BetweenAllowedNodesTheWidestOperandStillWins) {
   EXPECT_EQ(run.reason("c"), "f32: its operands share a dtype and y is f32");
   EXPECT_THAT(run.casts(), ElementsAre("%c -> f16", "%m -> f32", "%n -> f32", "%v -> f16",
                                        "%w -> f16", "%x -> f16"));
+}
+
+// The residual stream of a network that begins with an f32 value: no block rounds the sum of all
+// before it, and what reads the sum reads a cast, as in PyTorch's autocast, which promotes.
+TEST(AmpRunningSum, StaysF32WhereItBeganInF32) {
+  AmpRun run = Painted("dtype=bf16", R"(
+    %m = matmul(%x, %w)
+    %a = add(%x, %m)
+    %t = tanh(%a)
+    %n = matmul(%t, %w)
+    %b = sub(%a, %n)
+    %k = matmul(%b, %v)
+    return %k)");
+  EXPECT_EQ(run.reason("a"),
+            "f32: adds to x, which is f32: a sum that runs on is not rounded at each step");
+  EXPECT_EQ(run.reason("b"),
+            "f32: adds to a, which is f32: a sum that runs on is not rounded at each step");
+  EXPECT_EQ(run.dtype("t"), "bf16") << "its readers are not f32 for that";
+  EXPECT_THAT(run.casts(), ElementsAre("%a -> bf16", "%b -> bf16", "%k -> f32", "%m -> f32",
+                                       "%n -> f32", "%v -> bf16", "%w -> bf16", "%x -> bf16"));
+}
+
+TEST(AmpRunningSum, OfWhatIsSixteenBitIsSixteenBit) {
+  AmpRun run = Painted("dtype=bf16", R"(
+    %h = matmul(%x, %w)
+    %m = matmul(%h, %w)
+    %a = add(%h, %m)
+    %n = matmul(%a, %v)
+    %b = add(%a, %n)
+    %k = matmul(%b, %v)
+    return %k)");
+  EXPECT_EQ(run.dtype("a"), "bf16");
+  EXPECT_EQ(run.dtype("b"), "bf16");
+}
+
+TEST(AmpRunningSum, AParameterAndWhatIsBroadcastDoNotRaiseIt) {
+  AmpRun run = Painted("dtype=bf16", R"(
+    %m = matmul(%x, %w)
+    %a = add(%m, %v)
+    %moved = transpose(%v) {perm=[1,0]}
+    %b = add(%a, %moved)
+    %row = slice(%y) {starts=[0,0], limits=[1,4], strides=[1,1]}
+    %c = add(%b, %row)
+    %n = matmul(%c, %w)
+    return %n)");
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(run.dtype(name), "bf16") << name;
+}
+
+TEST(AmpRunningSum, WhatMovesItToTheNextSumKeepsItsDigits) {
+  AmpRun run = Painted("dtype=bf16", R"(
+    %m = matmul(%x, %w)
+    %a = add(%x, %m)
+    %moved = transpose(%a) {perm=[1,0]}
+    %other = transpose(%a) {perm=[1,0]}
+    %n = matmul(%moved, %w)
+    %b = add(%moved, %n)
+    %k = matmul(%b, %other)
+    return %k)");
+  EXPECT_EQ(run.reason("moved"), "f32: moves what is f32 to the sum b");
+  EXPECT_EQ(run.dtype("b"), "f32");
+  EXPECT_EQ(run.dtype("other"), "bf16") << "leads to no sum";
+}
+
+TEST(AmpRunningSum, TheUserMayHaveItInSixteenBit) {
+  AmpRun run = Painted("dtype=bf16, infer=[\"add\"]", R"(
+    %m = matmul(%x, %w)
+    %a = add(%x, %m)
+    %n = matmul(%a, %w)
+    return %n)");
+  EXPECT_EQ(run.dtype("a"), "bf16");
 }
 
 TEST(AmpObservers, ReadWhatThereIs) {

@@ -1,65 +1,14 @@
 #include "halftone/tests/support/op_coverage.h"
 
 #include <algorithm>
-#include <map>
 
 namespace halftone::testing {
 namespace {
 
 using kernels::KernelCandidate;
 
-// Why ops have no gradient, or none of a decomposition.
-constexpr char kFlat[] = "flat almost everywhere";
-constexpr char kWhole[] = "gives whole numbers or truth values";
-constexpr char kSource[] = "has no operand to differentiate by";
-constexpr char kUpdate[] = "a step is not differentiated through its update";
-constexpr char kQuantised[] = "is made once everything is differentiated";
-constexpr char kSecond[] = "its second derivatives are not written";
-const std::map<std::string, std::string> kNoGradient = {
-    {"adagrad_update", kUpdate},
-    {"adagrad_update_rows", kUpdate},
-    {"adam_update", kUpdate},
-    {"adam_update_rows", kUpdate},
-    {"all_reduce_start", "comes after the gradients"},
-    {"all_reduce_wait", "comes after the gradients"},
-    {"argmax", kWhole},
-    {"bernoulli", "a draw is flat almost everywhere in its probability"},
-    {"ceil", kFlat},
-    {"detach", "what it is for: its operand counts as a constant"},
-    {"embedding_grad_rows", "stands in for embedding_grad once everything is differentiated"},
-    {"equal", kWhole},
-    {"f8_matmul", kQuantised},
-    {"f8_quantise", kQuantised},
-    {"f8_scale_update", kUpdate},
-    {"floor", kFlat},
-    {"grad_stats", "comes after the gradients"},
-    {"gradient_sum_update", kUpdate},
-    {"greater", kWhole},
-    {"greater_equal", kWhole},
-    {"gru_grad", kSecond},
-    {"isfinite", kWhole},
-    {"lamb_update", kUpdate},
-    {"less", kWhole},
-    {"less_equal", kWhole},
-    {"lion_update", kUpdate},
-    {"logical_and", kWhole},
-    {"logical_not", kWhole},
-    {"logical_or", kWhole},
-    {"loss_scale_update", kUpdate},
-    {"lstm_grad", kSecond},
-    {"moving_average_update", kUpdate},
-    {"nadam_update", kUpdate},
-    {"not_equal", kWhole},
-    {"random_normal", kSource},
-    {"random_uniform", kSource},
-    {"rmsprop_update", kUpdate},
-    {"round", kFlat},
-    {"sgd_update", kUpdate},
-    {"sgd_update_rows", kUpdate},
-    {"sign", kFlat}};
-
 std::string GradientLackedBy(const ir::OpRecord& op, const std::vector<OpCase>& cases) {
-  if (kNoGradient.contains(op.name)) {
+  if (!op.no_gradient.empty()) {
     return op.gradient ? "a gradient, beside a reason for none\n" : "";
   }
   if (!op.gradient && !op.decompose) return "no gradient, and no reason for none\n";

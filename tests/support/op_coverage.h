@@ -19,7 +19,7 @@ bool MayBeOf(const ir::OpRecord& op, DType dtype);
 
 // What `op` lacks, a line each; "": nothing. It must say what it is and from where, and why it has
 // its AMP class. `cases` must have one of the op, and one that checks its gradient, or that of its
-// decomposition, unless a list in op_coverage.cc says why there is none.
+// decomposition, unless its record says why there is none.
 std::string LackedBy(const ir::OpRecord& op, const std::vector<OpCase>& cases);
 
 // The same of kernels on `device`. The reference must have one, the oracle of all others; another

@@ -29,6 +29,14 @@ ir::AmpTrait Untouched(std::string reason, std::vector<int> ports);
 ir::OpRecord ElementwiseOp(std::string name, std::vector<std::string> inputs, ir::DTypeSet dtypes,
                            std::string doc, std::string source, ir::AmpTrait amp);
 
+// Why an op has no gradient (OpRecord::no_gradient), of more than one op.
+inline constexpr char kFlat[] = "flat almost everywhere";
+inline constexpr char kGivesWhole[] = "gives whole numbers or truth values";
+inline constexpr char kAfterGradients[] = "comes after the gradients";
+inline constexpr char kIsUpdate[] = "a step is not differentiated through its update";
+inline constexpr char kMadeLate[] = "is made once everything is differentiated";
+inline constexpr char kNoSecond[] = "its second derivatives are not written";
+
 // Attributes without and with a default.
 ir::AttrSpec Required(std::string name, ir::AttrType type, std::string doc);
 ir::AttrSpec Optional(std::string name, ir::AttrValue default_value, std::string doc);
