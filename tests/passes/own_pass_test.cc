@@ -99,7 +99,7 @@ TEST_F(OwnPassTest, RunAtTheirStageInTheOrderGiven) {
                   .ok());
   EXPECT_LT(Position("eliminate-dead-code"), Position("a"));
   EXPECT_EQ(Position("a") + 1, Position("b"));
-  EXPECT_EQ(Position("b") + 1, Position("insert-amp-casts"));
+  EXPECT_EQ(Position("b") + 1, Position("sync-batch-norms"));
   EXPECT_EQ(Position("apply-numerics") + 1, Position("c"));
   EXPECT_EQ(Position("c") + 1, Position("decompose-unsupported"));
 }
