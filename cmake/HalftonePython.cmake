@@ -82,6 +82,9 @@ function(_halftone_python_target)
   if(TARGET halftone_cuda)
     add_dependencies(halftone_wheel halftone_cuda)
   endif()
+  if(TARGET halftone_mpi)
+    add_dependencies(halftone_wheel halftone_mpi)
+  endif()
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python_stub/halftone/*.py
        ${CMAKE_SOURCE_DIR}/python_stub/halftone/*.pyi
        ${CMAKE_SOURCE_DIR}/python_stub/halftone/py.typed)

@@ -40,9 +40,10 @@ def build_wheel(
     for name, path in sorted(_libraries_of(module).items()):
         files[f"halftone/libs/{name}"] = path.read_bytes()
     with tempfile.TemporaryDirectory() as prefix:
-        # What opens CUDA devices, where it is built. NVIDIA's own libraries stay out: they are
-        # larger than all else by far.
-        _run("cmake", "--install", build, "--component", "cuda", "--prefix", prefix)
+        # What opens CUDA devices and jobs of MPI, where it is built. NVIDIA's own libraries stay out:
+        # they are larger than all else by far; and MPI, which has to be that of the machine.
+        for component in ("cuda", "mpi"):
+            _run("cmake", "--install", build, "--component", component, "--prefix", prefix)
         for path in Path(prefix).rglob("*.so"):
             files[f"halftone/libs/{path.name}"] = path.read_bytes()
     return _write_wheel(Path(wheel_directory), files)

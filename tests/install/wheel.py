@@ -20,6 +20,7 @@ brought = {path.name for path in (home / "libs").iterdir() if not path.name.star
 assert any(name.startswith("libdnnl.so") for name in brought), brought
 others = {path for path in loaded if path.name in brought and path.parent != home / "libs"}
 assert not others, f"not from the wheel: {others}"
+assert (home / "libs" / "libhalftone_mpi.so").exists() == (sys.argv[2] == "True")
 print(f"trained with halftone {halftone.__version__} and {len(brought)} libraries of the wheel")
 """
 
@@ -39,4 +40,5 @@ run(sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", wor
 python = work / "env" / "bin" / "python"
 run(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-cache-dir",
     f"--config-settings=build-dir={build}", SOURCE / "python_stub")
-run(python, "-c", TRAIN, SOURCE / "python_stub" / "examples" / "train_mlp.py")
+has_mpi = (build / "libhalftone_mpi.so").exists()
+run(python, "-c", TRAIN, SOURCE / "python_stub" / "examples" / "train_mlp.py", has_mpi)
