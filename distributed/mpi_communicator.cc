@@ -1,10 +1,10 @@
 #include "halftone/distributed/mpi_communicator.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
