@@ -1,5 +1,8 @@
 #include "halftone/graph/nn/conv.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "halftone/graph/nn/functional.h"
 #include "halftone/graph/nn/module_util.h"
 
@@ -37,6 +40,26 @@ ConvLayer::ConvLayer(const char* name, Extents extents, bool has_bias, bool tran
   register_parameter("bias", bias);
 }
 
+std::vector<int64_t> ConvLayer::FillPadding(const std::vector<int64_t>& padding,
+                                            const std::string& mode) {
+  static constexpr const char* kModes[] = {"zeros", "reflect", "replicate", "circular"};
+  if (std::find(std::begin(kModes), std::end(kModes), mode) == std::end(kModes)) {
+    Fail(InvalidArgument(name_, ": padding_mode is \"", mode,
+                         "\"; expected zeros, reflect, replicate or circular"));
+    return padding;
+  }
+  if (mode == "zeros") return padding;
+  padding_mode_ = mode;
+  for (size_t axis = padding.size(); axis-- > 0;) {
+    filled_.insert(filled_.end(), {padding[axis], padding[axis]});
+  }
+  return std::vector<int64_t>(padding.size(), 0);
+}
+
+Value ConvLayer::Padded(const Value& x, Loc loc) const {
+  return filled_.empty() ? x : pad(x, filled_, padding_mode_, 0, loc);
+}
+
 std::string ConvLayer::description() const {
   std::string kernel;
   for (const int64_t extent : extents_.kernel) kernel += Concat(kernel.empty() ? "" : ", ", extent);
@@ -49,33 +72,42 @@ Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
                const Conv1dLayerOptions& options)
     : ConvLayer("Conv1d", {in_channels, out_channels, {kernel_size}, options.groups}, options.bias,
                 /*transposed=*/false),
-      options_{options.stride, options.padding, options.dilation, options.groups} {}
+      options_{options.stride, options.padding, options.dilation, options.groups} {
+  const std::vector<int64_t> left = FillPadding({options.padding}, options.padding_mode);
+  options_.padding = left[0];
+}
 
 Value Conv1d::forward(const Value& x) {
   const Loc loc = internal::CallSite();
-  return conv1d(x, Value(weight, loc), {bias, loc}, options_, loc);
+  return conv1d(Padded(x, loc), Value(weight, loc), {bias, loc}, options_, loc);
 }
 
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel_size,
                const Conv2dLayerOptions& options)
     : ConvLayer("Conv2d", {in_channels, out_channels, kernel_size.ints(), options.groups},
                 options.bias, /*transposed=*/false),
-      options_{options.stride, options.padding, options.dilation, options.groups} {}
+      options_{options.stride, options.padding, options.dilation, options.groups} {
+  const std::vector<int64_t> left = FillPadding(options.padding.ints(), options.padding_mode);
+  options_.padding = {left[0], left[1]};
+}
 
 Value Conv2d::forward(const Value& x) {
   const Loc loc = internal::CallSite();
-  return conv2d(x, Value(weight, loc), {bias, loc}, options_, loc);
+  return conv2d(Padded(x, loc), Value(weight, loc), {bias, loc}, options_, loc);
 }
 
 Conv3d::Conv3d(int64_t in_channels, int64_t out_channels, Size3d kernel_size,
                const Conv3dLayerOptions& options)
     : ConvLayer("Conv3d", {in_channels, out_channels, kernel_size.ints(), options.groups},
                 options.bias, /*transposed=*/false),
-      options_{options.stride, options.padding, options.dilation, options.groups} {}
+      options_{options.stride, options.padding, options.dilation, options.groups} {
+  const std::vector<int64_t> left = FillPadding(options.padding.ints(), options.padding_mode);
+  options_.padding = {left[0], left[1], left[2]};
+}
 
 Value Conv3d::forward(const Value& x) {
   const Loc loc = internal::CallSite();
-  return conv3d(x, Value(weight, loc), {bias, loc}, options_, loc);
+  return conv3d(Padded(x, loc), Value(weight, loc), {bias, loc}, options_, loc);
 }
 
 ConvTranspose1d::ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,

@@ -27,10 +27,17 @@ class ConvLayer : public Module {
   };
   // `transposed`: weight is [in_channels,out_channels/groups,..].
   ConvLayer(const char* name, Extents extents, bool has_bias, bool transposed);
+  // Has `padding` of every axis filled as `mode` says, which "zeros" leaves to the convolution: what is
+  // left of the padding for it. Errors (of the layer): an unknown mode.
+  std::vector<int64_t> FillPadding(const std::vector<int64_t>& padding, const std::string& mode);
+  // x with that around it.
+  Value Padded(const Value& x, Loc loc) const;
 
  private:
   const char* name_;
   Extents extents_;
+  std::vector<int64_t> filled_;  // as pad() has it; empty: nothing
+  std::string padding_mode_ = "zeros";
 };
 
 }  // namespace internal

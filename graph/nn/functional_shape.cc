@@ -179,6 +179,31 @@ Value flip(const Value& x, const AxisList& axes, Loc loc) {
   return Op("flip", {x}, {{"axes", internal::Axes("flip", x, axes.axes, loc)}}, loc);
 }
 
+namespace {
+
+// The last `front` and the first `back` elements of each axis once more, around it.
+Value PadCircular(Value x, const std::vector<int64_t>& front, const std::vector<int64_t>& back,
+                  Loc loc) {
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const int64_t extent = x.shape()[axis], f = front[static_cast<size_t>(axis)],
+                  b = back[static_cast<size_t>(axis)];
+    if (f > extent || b > extent) {
+      return Fail(loc, InvalidArgument("pad: axis ", axis, " of ", Name(x.dtype()), x.shape(),
+                                       " padded by ", f, " and ", b,
+                                       "; expected at most its extent in mode circular"));
+    }
+    std::vector<Value> parts;
+    if (f > 0) parts.push_back(slice(x, axis, extent - f, extent, 1, loc));
+    parts.push_back(x);
+    if (b > 0) parts.push_back(slice(x, axis, 0, b, 1, loc));
+    if (parts.size() > 1) x = concat(parts, axis, loc);
+    if (!x.valid()) return {};
+  }
+  return x;
+}
+
+}  // namespace
+
 Value pad(const Value& x, const std::vector<int64_t>& pad, const std::string& mode, double value,
           Loc loc) {
   if (!x.valid()) return {};
@@ -206,6 +231,11 @@ Value pad(const Value& x, const std::vector<int64_t>& pad, const std::string& mo
     starts[axis] = taken_front;
     limits[axis] = extent - taken_back;
     crops = crops || taken_front + taken_back > 0;
+  }
+  if (mode == "circular") return PadCircular(x, before, after, loc);
+  if (mode != "constant" && mode != "reflect" && mode != "replicate") {
+    return Fail(loc, InvalidArgument("pad: mode is \"", mode,
+                                     "\"; expected constant, reflect, replicate or circular"));
   }
   const Value kept =
       crops

@@ -251,6 +251,72 @@ TEST(ConvolutionLayers, Train) {
   }
 }
 
+// By PyTorch 2.15: Conv2d(1, 1, (2, 3), padding=(1, 2), padding_mode=...), weight 1..6, x 0..8, and the
+// gradient of the sum of y[i] i.
+struct PaddedRow {
+  const char* mode;
+  std::vector<double> y, dx;
+};
+const PaddedRow kPaddedRows[] = {
+    {"zeros",
+     {0, 6, 17, 14, 8, 18, 42, 70, 46, 22, 45, 90, 133, 82, 37, 18, 33, 44, 23, 8},
+     {47, 68, 89, 152, 173, 194, 257, 278, 299}},
+    {"reflect",
+     {35, 32, 43, 46, 35, 62, 59, 70, 73, 62, 125, 122, 133, 136, 125, 98, 95, 106, 109, 98},
+     {98, 168, 94, 616, 1036, 568, 398, 658, 354}},
+    {"replicate",
+     {0, 9, 25, 37, 42, 45, 54, 70, 82, 87, 108, 117, 133, 145, 150, 126, 135, 151, 163, 168},
+     {77, 78, 265, 262, 173, 450, 889, 531, 1265}},
+    {"circular",
+     {55, 55, 61, 55, 55, 64, 64, 70, 64, 64, 127, 127, 133, 127, 127, 55, 55, 61, 55, 55},
+     {568, 551, 516, 312, 299, 274, 518, 496, 456}}};
+
+TEST(ConvolutionLayers, PaddingModes) {
+  for (const PaddedRow& row : kPaddedRows) {
+    Conv2d conv(1, 1, {2, 3}, {.padding = {1, 2}, .bias = false, .padding_mode = row.mode});
+    FnGraph graph([&](const Values& in) -> Values {
+      const Value y = conv(in[0]);
+      return {y, gradients(sum(y * in[1]), {in[0]})[0]};
+    });
+    graph.add_module("conv", conv);
+    ASSERT_TRUE(
+        conv.weight.set_value(Tensor::Of(DType::kF32, {1, 1, 2, 3}, {1, 2, 3, 4, 5, 6})).ok());
+    const auto out =
+        graph({Tensor::Of(DType::kF32, {1, 1, 3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8}),
+               Tensor::Of(DType::kF32, {1, 1, 4, 5},
+                          {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})});
+    ASSERT_TRUE(out.ok()) << row.mode << ": " << out.status();
+    EXPECT_EQ((*out)[0].ToVector(), row.y) << row.mode;
+    EXPECT_EQ((*out)[1].ToVector(), row.dx) << row.mode;
+  }
+}
+
+TEST(ConvolutionLayers, PaddingModesOfOneAndThreeAxes) {
+  Conv1d line(1, 1, 2, {.padding = 2, .bias = false, .padding_mode = "circular"});
+  Conv3d volume(1, 1, 1, {.padding = {0, 0, 1}, .bias = false, .padding_mode = "replicate"});
+  FnGraph graph([&](const Values& in) -> Values { return {line(in[0]), volume(in[1])}; });
+  graph.add_module("line", line);
+  graph.add_module("volume", volume);
+  ASSERT_TRUE(line.weight.set_value(Tensor::Of(DType::kF32, {1, 1, 2}, {1, 10})).ok());
+  ASSERT_TRUE(volume.weight.set_value(Tensor::Of(DType::kF32, {1, 1, 1, 1, 1}, {1})).ok());
+  const auto out = graph({Tensor::Of(DType::kF32, {1, 1, 3}, {1, 2, 3}),
+                          Tensor::Of(DType::kF32, {1, 1, 1, 1, 2}, {1, 2})});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].ToVector(), (std::vector<double>{32, 13, 21, 32, 13, 21}));
+  EXPECT_EQ((*out)[1].ToVector(), (std::vector<double>{1, 1, 2, 2}));
+}
+
+TEST(ConvolutionLayers, PaddingModesRefuse) {
+  EXPECT_EQ(Message(Conv2d(1, 1, 3, {.padding_mode = "mirror"}).status()),
+            "Conv2d: padding_mode is \"mirror\"; expected zeros, reflect, replicate or circular");
+  Conv1d line(1, 1, 2, {.padding = 4, .padding_mode = "circular"});
+  FnGraph graph([&](const Values& in) -> Values { return {line(in[0])}; });
+  graph.add_module("line", line);
+  EXPECT_THAT(
+      std::string(Message(graph({Tensor::Zeros(DType::kF32, {1, 1, 3})}).status())),
+      ::testing::HasSubstr("padded by 4 and 4; expected at most its extent in mode circular"));
+}
+
 TEST(ConvolutionLayers, ShapesOfWeights) {
   EXPECT_EQ(Conv1d(4, 6, 3, {.groups = 2}).weight.shape(), (Shape{6, 2, 3}));
   EXPECT_EQ(Conv3d(4, 6, {1, 2, 3}).weight.shape(), (Shape{6, 4, 1, 2, 3}));

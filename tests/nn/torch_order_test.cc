@@ -68,6 +68,11 @@ const std::vector<TorchRow>& OrderRows() {
        {F32({1, 1, 2, 2}, {-1, 1.5, -0.5, -0.25})},
        {-1, -1, 1.5, 1.5, -1, -1, 1.5, 1.5, -1, -1, 1.5, 1.5, -0.5, -0.5, -0.25, -0.25},
        {{33, 45, 27, 31}}},
+      {"pad, circular",
+       HT_CALL(pad(in[0], {2, 1, 1, 2}, "circular")),
+       {F32({1, 1, 2, 3}, {0, 1, 2, 3, 4, 5})},
+       {4, 5, 3, 4, 5, 3, 1, 2, 0, 1, 2, 0, 4, 5, 3, 4, 5, 3, 1, 2, 0, 1, 2, 0, 4, 5, 3, 4, 5, 3},
+       {{66, 58, 62, 99, 87, 93}}},
       {"cumsum",
        HT_CALL(cumsum(in[0], 0)),
        {F32({5}, {0.25, 1.75, 0.5, 1.5, -0.5})},
@@ -344,8 +349,12 @@ TEST(TorchOrder, Errors) {
   HT_EXPECT(flip(in[0], {1, -1}), "flip: ");
   HT_EXPECT(pad(in[0], {1}), "pad: 1 numbers for f32[2,3]; expected two an axis, at most 4");
   HT_EXPECT(pad(in[0], {1, 1, 1, 1, 1, 1}), "pad: 6 numbers for f32[2,3]");
-  HT_EXPECT(pad(in[0], {1, 1}, "circular"),
-            "pad: mode is \"circular\"; expected one of \"constant\", \"reflect\", \"replicate\"");
+  HT_EXPECT(pad(in[0], {1, 1}, "mirror"),
+            "pad: mode is \"mirror\"; expected constant, reflect, replicate or circular");
+  HT_EXPECT(
+      pad(in[0], {4, 1}, "circular"),
+      "pad: axis 1 of f32[2,3] padded by 4 and 1; expected at most its extent in mode circular");
+  HT_EXPECT(pad(in[0], {-1, 1}, "circular"), "expected no negative number in this mode");
   HT_EXPECT(
       pad(in[0], {-2, -2}),
       "pad: axis 1 of f32[2,3] padded by -2 and -2; expected to take away at most its extent");
