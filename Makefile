@@ -5,25 +5,25 @@ LINT_BUILD := build/lint
 
 # Set-up comes before configure; JOBS is what runs in parallel.
 .NOTPARALLEL:
-.PHONY: demo test docs device-bundle setup setup-python setup-lint setup-docs configure lint format \
+.PHONY: demo test docs device-bundle setup setup-test setup-lint setup-docs configure lint format \
         format-check clean
 
 demo: configure
 	cmake --build build/release -j $(JOBS) --target halftone_demo
 	build/release/examples/fashion_mnist $(ARGS)
 
-test: setup-python configure
+test: setup-test configure
 	cmake --build build/release -j $(JOBS)
 	ctest --test-dir build/release --output-on-failure -j $(JOBS)
 
 setup:
 	@cmake/setup.sh build
 
-setup-python:
-	@cmake/setup.sh build python
+setup-test:
+	@cmake/setup.sh build python mpi
 
 setup-lint:
-	@cmake/setup.sh build python lint
+	@cmake/setup.sh build python mpi lint
 
 setup-docs:
 	@cmake/setup.sh docs

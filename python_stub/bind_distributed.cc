@@ -33,14 +33,15 @@ Sampler MakeSampler(int64_t count, int64_t batch, bool shuffle, uint64_t seed,
                                       .ranks = ranks.value_or(-1)}));
 }
 
-py::array_t<int64_t> BatchOf(Sampler& sampler, int64_t step) {
+py::array BatchOf(Sampler& sampler, int64_t step) {
   if (step < 0 || step >= sampler.steps()) {
     throw py::index_error(Concat("step ", step, " of an epoch of ", sampler.steps()));
   }
   const absl::Span<const int64_t> batch = sampler.Batch(step);
-  py::array_t<int64_t> indices(static_cast<py::ssize_t>(batch.size()));
-  std::memcpy(indices.mutable_data(), batch.data(), batch.size() * sizeof(int64_t));
-  return indices;
+  // By way of a tensor: the strides that pybind11 2.10 makes up itself are 0 beside NumPy 2.
+  Tensor indices = Tensor::Empty(DType::kI64, {static_cast<int64_t>(batch.size())});
+  std::memcpy(indices.raw(), batch.data(), batch.size() * sizeof(int64_t));
+  return ToArray(indices);
 }
 
 }  // namespace
