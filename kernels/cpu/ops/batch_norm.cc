@@ -53,9 +53,6 @@ float* MutableFloats(const KernelArgs& args, int port) {
   return static_cast<float*>(args.outputs[port]);
 }
 
-// Channels per thread where the sums of blocks are put together.
-constexpr int64_t kCombineGrain = 16;
-
 // What both forms of the normalisation end in.
 void ApplyBatchNorm(const BatchNormShape& s, const BatchNormFns& fns, const void* x, void* y,
                     const BatchNormApply& p) {
@@ -117,6 +114,8 @@ class BatchNormStatistics {
   }
 
  private:
+  static constexpr int64_t kCombineGrain = 16;
+
   void BlockMoments(const void* x, Moments* moments) const {
     if (!s_.last) {
       ParallelFor(0, s_.images * s_.channels, s_.plane_grain(), [&](int64_t first, int64_t last) {
@@ -281,21 +280,19 @@ class BatchNormGradKernel : public Kernel {
     auto* dgamma = static_cast<float*>(args.outputs[1]);
     auto* dbeta = static_cast<float*>(args.outputs[2]);
     const auto n = static_cast<double>(s_.per_channel);
-    ParallelFor(0, s_.channels, kCombineGrain, [&](int64_t first, int64_t last) {
-      for (int64_t c = first; c < last; ++c) {
-        double dy_sum = 0, dyx_sum = 0;
-        for (int64_t b = 0; b < s_.blocks; ++b) {
-          dy_sum += dy_sums[b * s_.channels + c];
-          dyx_sum += dyx_sums[b * s_.channels + c];
-        }
-        const double invstd = Floats(args, 4)[c];
-        dgamma[c] = static_cast<float>(dyx_sum * invstd);
-        dbeta[c] = static_cast<float>(dy_sum);
-        scale[c] = static_cast<float>(Floats(args, 2)[c] * invstd);
-        offset[c] = static_cast<float>(dy_sum / n);
-        slope[c] = static_cast<float>(dyx_sum / n * invstd * invstd);
+    for (int64_t c = 0; c < s_.channels; ++c) {
+      double dy_sum = 0, dyx_sum = 0;
+      for (int64_t b = 0; b < s_.blocks; ++b) {
+        dy_sum += dy_sums[b * s_.channels + c];
+        dyx_sum += dyx_sums[b * s_.channels + c];
       }
-    });
+      const double invstd = Floats(args, 4)[c];
+      dgamma[c] = static_cast<float>(dyx_sum * invstd);
+      dbeta[c] = static_cast<float>(dy_sum);
+      scale[c] = static_cast<float>(Floats(args, 2)[c] * invstd);
+      offset[c] = static_cast<float>(dy_sum / n);
+      slope[c] = static_cast<float>(dyx_sum / n * invstd * invstd);
+    }
     Apply(x, dy, args.outputs[0], {mean, scale, offset, slope});
   }
 

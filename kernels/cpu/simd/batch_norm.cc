@@ -1,7 +1,4 @@
 // The SIMD half of ops/batch_norm.cc.
-#include <array>
-#include <type_traits>
-
 #include "halftone/core/dtype.h"
 #include "halftone/kernels/cpu/simd/batch_norm_fns.h"
 #include "halftone/kernels/cpu/simd/norm-inl.h"
@@ -12,80 +9,32 @@ namespace HWY_NAMESPACE {
 
 using V = F32Vec;
 
-// fn(0), ..., fn(3), as constants, so that what they index stays in registers.
-template <typename Fn>
-HWY_INLINE void ForFour(const Fn& fn) {
-  fn(std::integral_constant<int, 0>());
-  fn(std::integral_constant<int, 1>());
-  fn(std::integral_constant<int, 2>());
-  fn(std::integral_constant<int, 3>());
-}
-
-// sums[k][c] += terms(row, load)[k] for the rows first..last - 1 in order, of `channels` channels side by
-// side. Four vectors of sums at a time stay in registers while the rows go by: in memory every addition
-// would wait for the store of the one before.
-template <size_t kSums, typename Terms>
-HWY_INLINE void SumRows(int64_t first, int64_t last, int64_t channels,
-                        const std::array<float*, kSums>& sums, const Terms& terms) {
-  constexpr int64_t kStep = kLanes;
-  int64_t c = 0;
-  for (; c + 4 * kStep <= channels; c += 4 * kStep) {
-    std::array<V, kSums> total[4];
-    ForFour([&](auto k) {
-      for (size_t i = 0; i < kSums; ++i) total[k][i] = LoadVec(sums[i] + c + k * kStep);
-    });
-    for (int64_t r = first; r < last; ++r) {
-      ForFour([&](auto k) {
-        const int64_t at = c + k * kStep;
-        const auto term = terms(r, [at](const auto* p) { return LoadVec(p + at); });
-        for (size_t i = 0; i < kSums; ++i) total[k][i] = hn::Add(total[k][i], term[i]);
-      });
-    }
-    ForFour([&](auto k) {
-      for (size_t i = 0; i < kSums; ++i) StoreVec(total[k][i], sums[i] + c + k * kStep);
-    });
-  }
-  for (int64_t r = first; r < last; ++r) {
-    ForRow(channels - c, [&](auto load, auto store) {
-      const auto term = terms(r, [&load, c](const auto* p) { return load(p + c); });
-      for (size_t i = 0; i < kSums; ++i) {
-        store(hn::Add(load(sums[i] + c), term[i]), sums[i] + c);
-      }
-    });
-  }
-}
-
-// Calls add(first, last) for blocks of kLaneTerms rows, and flush() behind each.
-template <typename Add, typename Flush>
-HWY_INLINE void ForRowBlocks(int64_t rows, const Add& add, const Flush& flush) {
-  for (int64_t r = 0; r < rows; r += kLaneTerms) {
-    add(r, std::min(r + kLaneTerms, rows));
-    flush();
-  }
-}
-
-// As MomentsOf, for channels side by side.
+// As MomentsOf, for channels side by side: row by row into accumulators in the cache.
 template <typename T>
 void ChannelMoments(const void* data, int64_t stride, int64_t rows, int64_t channels,
                     Moments* moments) {
   const T* x = static_cast<const T*>(data);
   alignas(64) float base[kNormTile] = {}, first[kNormTile] = {}, second[kNormTile] = {};
-  SumRows<1>(0, rows, channels, {base},
-             [=](int64_t r, auto load) { return std::array<V, 1>{load(x + r * stride)}; });
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = x + r * stride;
+    ForRow(channels, [&](auto load, auto store) { store(hn::Add(load(base), load(row)), base); });
+  }
   for (int64_t c = 0; c < channels; ++c) base[c] /= static_cast<float>(rows);
   double deviations[kNormTile] = {}, squares[kNormTile] = {};
-  ForRowBlocks(
-      rows,
-      [&](int64_t begin, int64_t end) {
-        SumRows<2>(begin, end, channels, {first, second}, [&](int64_t r, auto load) {
-          const V v = hn::Sub(load(x + r * stride), load(base));
-          return std::array<V, 2>{v, hn::Mul(v, v)};
-        });
-      },
-      [&] {
-        FlushSums(first, deviations, channels);
-        FlushSums(second, squares, channels);
-      });
+  const auto flush = [&] {
+    FlushSums(first, deviations, channels);
+    FlushSums(second, squares, channels);
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    if (r > 0 && r % kLaneTerms == 0) flush();
+    const T* row = x + r * stride;
+    ForRow(channels, [&](auto load, auto store) {
+      const V v = hn::Sub(load(row), load(base));
+      store(hn::Add(load(first), v), first);
+      store(hn::Add(load(second), hn::Mul(v, v)), second);
+    });
+  }
+  flush();
   for (int64_t c = 0; c < channels; ++c) {
     const double shift = deviations[c] / static_cast<double>(rows);
     moments[c].mean = base[c] + shift;
@@ -101,18 +50,21 @@ void ChannelGradSums(const void* x_data, const void* dy_data, int64_t stride, in
   alignas(64) float plain[kNormTile] = {}, scaled[kNormTile] = {};
   std::fill_n(dy_sums, channels, 0.0);
   std::fill_n(dyx_sums, channels, 0.0);
-  ForRowBlocks(
-      rows,
-      [&](int64_t begin, int64_t end) {
-        SumRows<2>(begin, end, channels, {plain, scaled}, [&](int64_t r, auto load) {
-          const V v = load(dy + r * stride);
-          return std::array<V, 2>{v, hn::Mul(v, hn::Sub(load(x + r * stride), load(mean)))};
-        });
-      },
-      [&] {
-        FlushSums(plain, dy_sums, channels);
-        FlushSums(scaled, dyx_sums, channels);
-      });
+  const auto flush = [&] {
+    FlushSums(plain, dy_sums, channels);
+    FlushSums(scaled, dyx_sums, channels);
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    if (r > 0 && r % kLaneTerms == 0) flush();
+    const T* x_row = x + r * stride;
+    const T* dy_row = dy + r * stride;
+    ForRow(channels, [&](auto load, auto store) {
+      const V v = load(dy_row);
+      store(hn::Add(load(plain), v), plain);
+      store(hn::Add(load(scaled), hn::Mul(v, hn::Sub(load(x_row), load(mean)))), scaled);
+    });
+  }
+  flush();
 }
 
 HWY_INLINE V Affine(V x, V high, V low, V scale, V shift) {
