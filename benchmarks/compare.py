@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times Halftone, bare oneDNN and PyTorch in turn and prints the tables of benchmarks/README.md.
+"""Times Halftone, bare oneDNN and PyTorch in turn and prints the tables of benchmarks/measured.md.
 
 Every round runs each program once, one after another, so that a slow moment of the machine meets all of them; the best median of all
 rounds counts. Run it on a machine that does nothing else, with a Python that has torch.
