@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "halftone/core/check.h"
 #include "halftone/core/convert.h"
 #include "halftone/core/threads.h"
 #include "halftone/distributed/all_reduce.h"
@@ -58,6 +59,10 @@ class AllReduceStart : public Kernel {
     packing_.wire = node.output_type().dtype;
     for (const ir::Value& x : node.inputs()) packing_.Add(x.type());
     if (communicator == nullptr) return;
+    // Said in two layers that may not include each other; what differs would write behind the buffer.
+    HT_CHECK(node.output_type().num_elements() ==
+                 AllReduce::BufferElements(packing_.elements, communicator->size()),
+             "the buffer of all_reduce_start has not the size that the reduction uses");
     const bool mean = node.attrs().GetString("reduction") == "mean";
     reduction_ = std::make_unique<AllReduce>(*communicator, packing_.wire, packing_.elements, mean);
   }

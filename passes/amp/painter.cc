@@ -289,8 +289,7 @@ class Painter {
     return p >= 0 && !low_paint_[p] && !IsParameterOrConstant(p);
   }
 
-  // Of clear vertices through which a running sum is reached that reads a value of its shape: the
-  // sum, the first by name; else -1.
+  // Of clear vertices through which a running sum is reached: the sum, the first by name; else -1.
   void FindWaysToSums() {
     sum_behind_.assign(graph_.size(), -1);
     for (int sum : graph_.by_name()) {

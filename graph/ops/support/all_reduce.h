@@ -13,7 +13,7 @@ inline constexpr int64_t kMaxRanks = 1 << 20;
 inline constexpr int64_t kMaxReduced = int64_t{1} << 39;  // elements of a reduction
 
 // Of the buffer of a reduction, for `elements` of each of `ranks` processes
-// (distributed/all_reduce.h, whose size it is).
+// (distributed/all_reduce.h, whose size it is; the kernel checks that).
 int64_t AllReduceBufferElements(int64_t elements, int64_t ranks);
 
 // "[8,16]" as extents. Error: InvalidArgument, beginning with `op`.
