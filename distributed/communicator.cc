@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "halftone/core/check.h"
-#include "halftone/distributed/all_reduce.h"
+#include "halftone/distributed/collective.h"
 
 namespace halftone::distributed {
 namespace {
@@ -141,6 +141,23 @@ absl::Status Communicator::Broadcast(void* data, size_t bytes, int root) {
   return absl::OkStatus();
 }
 
+absl::Status Communicator::Send(void* data, size_t bytes, int from, int to) {
+  constexpr char kWhat[] = "send";
+  HT_RETURN_IF_ERROR(status_);
+  const int tag = NextTag();
+  if (from == to || bytes == 0 || (rank_ != from && rank_ != to)) return absl::OkStatus();
+  std::vector<Part> parts(static_cast<size_t>(size_));
+  if (rank_ == from) {
+    parts[static_cast<size_t>(to)] = {data, bytes, nullptr, 0};
+  } else {
+    parts[static_cast<size_t>(from)] = {nullptr, 0, data, bytes};
+  }
+  const std::unique_ptr<Round> round = NewRound();
+  const absl::Status started = round->Start(parts, tag);
+  if (!started.ok()) return Fail(Annotate(started, Concat(kWhat, ": ")));
+  return Wait(*round, kWhat);
+}
+
 absl::Status Communicator::Agree(const absl::Status& own, const char* what) {
   if (size_ == 1) return own;
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> all, Exchange(Encoded(own), what));
@@ -154,9 +171,9 @@ void Communicator::Progress() {
   for (size_t i = 0; i < under_way_.size(); ++i) under_way_[i]->Advance();
 }
 
-AllReduce* Communicator::Find(const void* buffer) const {
-  for (AllReduce* reduction : under_way_) {
-    if (reduction->buffer() == buffer) return reduction;
+Collective* Communicator::Find(const void* buffer) const {
+  for (Collective* collective : under_way_) {
+    if (collective->buffer() == buffer) return collective;
   }
   return nullptr;
 }

@@ -17,7 +17,7 @@
 
 namespace halftone::distributed {
 
-class AllReduce;
+class Collective;
 
 // What goes to one rank and comes from it. Nothing of 0 bytes is sent; both sides agree in sizes.
 struct Part {
@@ -67,28 +67,31 @@ class Communicator {
   // OK if `own` is on every rank; else on every rank the error of the lowest that has one, "rank 2:
   // ..." before its message. Errors besides: those of Wait.
   absl::Status Agree(const absl::Status& own, const char* what);
+  // The bytes of rank `from`, on rank `to`; the others take part in the order of calls alone. Errors:
+  // those of Wait.
+  absl::Status Send(void* data, size_t bytes, int from, int to);
   // Waits until all ranks are here. Errors: those of Wait.
   absl::Status Barrier(const char* what);
 
   // A tag for a round that all ranks start next.
   int NextTag();
-  // Lets the reductions under way go on. Never waits; errors are kept for their Wait.
+  // Lets the collectives under way go on. Never waits; errors are kept for their Wait.
   void Progress();
   bool any_under_way() const { return !under_way_.empty(); }
-  // The reduction under way whose buffer this is; null if there is none.
-  AllReduce* Find(const void* buffer) const;
-  // Waits for all reductions under way and forgets them: a step has failed.
+  // The collective under way whose buffer this is; null if there is none.
+  Collective* Find(const void* buffer) const;
+  // Waits for all collectives under way and forgets them: a step has failed.
   absl::Status Drain();
   // Keeps the first error and gives it.
   absl::Status Fail(absl::Status error);
 
  private:
-  friend class AllReduce;
+  friend class Collective;
   const int rank_, size_, local_rank_, local_size_;
   const double timeout_seconds_;
   absl::Status status_;
   int next_tag_ = 0;
-  std::vector<AllReduce*> under_way_;  // in the order of their starts
+  std::vector<Collective*> under_way_;  // in the order of their starts
 };
 
 // Of who waits for another process: gives the processor to others, after a while for longer.

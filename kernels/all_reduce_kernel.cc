@@ -3,29 +3,15 @@
 #include <vector>
 
 #include "halftone/core/check.h"
-#include "halftone/core/convert.h"
-#include "halftone/core/threads.h"
 #include "halftone/distributed/all_reduce.h"
-#include "halftone/distributed/distributed.h"
 #include "halftone/graph/ops/support/all_reduce.h"
+#include "halftone/kernels/exchange_support.h"
 
 namespace halftone::kernels {
 namespace {
 
 using distributed::AllReduce;
 using distributed::Communicator;
-
-// Below this a parallel region costs more than the copy.
-constexpr int64_t kCopyGrain = 16384;
-
-void Copy(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count) {
-  const auto* const source = static_cast<const char*>(from);
-  auto* const target = static_cast<char*>(to);
-  ParallelFor(0, count, kCopyGrain, [&](int64_t begin, int64_t end) {
-    ConvertElements(source + begin * static_cast<int64_t>(SizeOf(from_dtype)), from_dtype,
-                    target + begin * static_cast<int64_t>(SizeOf(to_dtype)), to_dtype, end - begin);
-  });
-}
 
 // Gradients one after the other in a buffer.
 struct Packing {
@@ -43,15 +29,6 @@ struct Packing {
   }
   int64_t Offset(size_t i) const { return pieces[i].first * static_cast<int64_t>(SizeOf(wire)); }
 };
-
-absl::StatusOr<Communicator*> CommunicatorFor(const ir::Node& node) {
-  Communicator& world = distributed::World();
-  const int64_t ranks = node.attrs().GetInt("ranks");
-  if (ranks == 1) return static_cast<Communicator*>(nullptr);
-  if (ranks == world.size()) return &world;
-  return FailedPrecondition(node.Label(), ": a step of ", ranks, " ranks in a job of ",
-                            world.size(), "; expected to be run by mpirun -n ", ranks);
-}
 
 class AllReduceStart : public Kernel {
  public:
@@ -71,7 +48,7 @@ class AllReduceStart : public Kernel {
     auto* const buffer = static_cast<char*>(args.outputs[0]);
     const bool failed = args.state->failed_here;
     for (size_t i = 0; i < packing_.pieces.size() && !failed; ++i) {
-      Copy(args.inputs[i], packing_.dtype, buffer + packing_.Offset(i), packing_.wire,
+      CopyAs(args.inputs[i], packing_.dtype, buffer + packing_.Offset(i), packing_.wire,
            packing_.pieces[i].count);
     }
     if (reduction_ != nullptr) reduction_->Start(buffer, failed);
@@ -91,7 +68,7 @@ class AllReduceWait : public Kernel {
 
   void Run(const KernelArgs& args) override {
     if (communicator_ != nullptr) {
-      AllReduce* const reduction = communicator_->Find(args.inputs[0]);
+      distributed::Collective* const reduction = communicator_->Find(args.inputs[0]);
       bool failed = false;
       args.state->error = reduction == nullptr
                               ? FailedPrecondition("all_reduce_wait: nothing was started")
@@ -102,7 +79,7 @@ class AllReduceWait : public Kernel {
     }
     const auto* const buffer = static_cast<const char*>(args.inputs[0]);
     for (size_t i = 0; i < packing_.pieces.size(); ++i) {
-      Copy(buffer + packing_.Offset(i), packing_.wire, args.outputs[i], packing_.dtype,
+      CopyAs(buffer + packing_.Offset(i), packing_.wire, args.outputs[i], packing_.dtype,
            packing_.pieces[i].count);
     }
   }
@@ -126,15 +103,15 @@ class AllReduceNow : public Kernel {
 
   void Run(const KernelArgs& args) override {
     if (reduction_ == nullptr)
-      return Copy(args.inputs[0], dtype_, args.outputs[0], dtype_, elements_);
+      return CopyAs(args.inputs[0], dtype_, args.outputs[0], dtype_, elements_);
     const bool failed_here = args.state->failed_here;
-    if (!failed_here) Copy(args.inputs[0], dtype_, args.workspace, dtype_, elements_);
+    if (!failed_here) CopyAs(args.inputs[0], dtype_, args.workspace, dtype_, elements_);
     reduction_->Start(args.workspace, failed_here);
     bool failed = false;
     args.state->error = reduction_->Wait(&failed);
     if (failed) args.state->failed_elsewhere = true;
     if (failed || failed_here || !args.state->error.ok()) return;
-    Copy(args.workspace, dtype_, args.outputs[0], dtype_, elements_);
+    CopyAs(args.workspace, dtype_, args.outputs[0], dtype_, elements_);
   }
 
  private:

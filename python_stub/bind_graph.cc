@@ -297,7 +297,7 @@ void BindConfig(py::module_& m) {
       .def(
           "data_parallel",
           [](nn::GraphConfig& config, int64_t bucket_bytes, const std::string& reduction,
-             const py::object& wire_dtype, bool sync_batch_norm) {
+             const py::object& wire_dtype, bool sync_batch_norm, bool shard_optimizer) {
             using Reduction = nn::DataParallel::Reduction;
             if (reduction != "mean" && reduction != "sum") {
               Check(InvalidArgument("data_parallel: reduction is \"", reduction,
@@ -308,11 +308,12 @@ void BindConfig(py::module_& m) {
             options.reduction = reduction == "sum" ? Reduction::kSum : Reduction::kMean;
             if (!wire_dtype.is_none()) options.wire_dtype = ToDType(wire_dtype);
             options.sync_batch_norm = sync_batch_norm;
+            options.shard_optimizer = shard_optimizer;
             config.data_parallel(options);
           },
           py::kw_only(), py::arg("bucket_bytes") = nn::DataParallel().bucket_bytes,
           py::arg("reduction") = "mean", py::arg("wire_dtype") = py::none(),
-          py::arg("sync_batch_norm") = false)
+          py::arg("sync_batch_norm") = false, py::arg("shard_optimizer") = false)
       .def("allow_fuse_model_update_ops", &nn::GraphConfig::allow_fuse_model_update_ops,
            py::arg("mode") = true)
       .def("allow_fuse_cast_scale", &nn::GraphConfig::allow_fuse_cast_scale, py::arg("mode") = true)

@@ -24,6 +24,11 @@ struct DataParallel {
   // Whether batch norms that keep running statistics take those of all ranks' samples, as PyTorch's
   // SyncBatchNorm does: two short exchanges for each in forward, and two in backward.
   bool sync_batch_norm = false;
+  // Whether each rank keeps the optimizers' state of some of the parameters alone, and updates those: 1/n of the
+  // state's memory and of the updates' time on each of n ranks. Every step has the bits that it has without.
+  // state_dict() and EmaScope are calls of all ranks then, as save_checkpoint is. Gradients of
+  // losses with different grad scalers are an error.
+  bool shard_optimizer = false;
   friend bool operator==(const DataParallel&, const DataParallel&) = default;
 };
 

@@ -42,6 +42,7 @@ std::vector<Property> PropertiesOf(const ir::Graph& traced, const StepConfig& co
           {"data_parallel.reduction", sums ? "sum" : "mean"},
           {"data_parallel.wire_dtype", Name(options.wire_dtype)},
           {"data_parallel.sync_batch_norm", options.sync_batch_norm ? "true" : "false"},
+          {"data_parallel.shard_optimizer", options.shard_optimizer ? "true" : "false"},
           {"set_gradient_accumulation_steps", Concat(config.gradient_accumulation_steps())},
           {"accumulate_calls", Concat(config.accumulated_calls())},
           {"config.seed", Concat(config.seed)},
@@ -57,22 +58,42 @@ absl::Status BroadcastText(std::string& text) {
   return world.Broadcast(text.data(), text.size(), 0);
 }
 
-// The first line that is not rank 0's: "here X, there Y". All ranks call it.
+// The first lines in which two texts differ; empty where one has ended.
+std::pair<std::string, std::string> FirstDifference(const std::string& own,
+                                                    const std::string& other) {
+  const std::vector<std::string> mine = absl::StrSplit(own, '\n');
+  const std::vector<std::string> theirs = absl::StrSplit(other, '\n');
+  for (size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
+    std::string a = i < mine.size() ? mine[i] : "", b = i < theirs.size() ? theirs[i] : "";
+    if (a != b) return {std::move(a), std::move(b)};
+  }
+  return {};
+}
+
+// Of every rank, in what its graph differs from rank 0's. All ranks call it.
 absl::StatusOr<std::vector<std::string>> FirstDifferences(const ir::Graph& traced) {
   const std::string own = TextOf(traced);
   std::string first = own;
   HT_RETURN_IF_ERROR(BroadcastText(first));
-  std::string difference;
-  const std::vector<std::string> mine = absl::StrSplit(own, '\n');
-  const std::vector<std::string> theirs = absl::StrSplit(first, '\n');
-  for (size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
-    const std::string a = i < mine.size() ? mine[i] : "", b = i < theirs.size() ? theirs[i] : "";
-    if (a == b) continue;
-    difference = Concat("its graph has \"", a, "\", that of rank 0 \"", b, "\"");
-    break;
-  }
-  if (difference.empty()) difference = "its graph has another constant than that of rank 0";
+  const auto [here, there] = FirstDifference(own, first);
+  const std::string difference =
+      here == there ? "its graph has another constant than that of rank 0"
+                    : Concat("its graph has \"", here, "\", that of rank 0 \"", there, "\"");
   return distributed::World().Exchange(difference, "comparing graphs");
+}
+
+// Of variables that a step of any rank has: one that updates no parameter of a group reads no learning
+// rate for it. All ranks call it.
+absl::StatusOr<std::set<std::string>> NamesOfAll(const std::vector<ir::Variable>& variables) {
+  std::string own;
+  for (const ir::Variable& variable : variables) own += variable.name + "\n";
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      distributed::World().Exchange(own, "comparing variables"));
+  std::set<std::string> names;
+  for (const std::string& text : all) {
+    for (const auto name : absl::StrSplit(text, '\n', absl::SkipEmpty())) names.emplace(name);
+  }
+  return names;
 }
 
 absl::Status Differs(int rank, const std::string& graph, const std::string& in_what) {
@@ -84,6 +105,10 @@ absl::Status Differs(int rank, const std::string& graph, const std::string& in_w
 
 bool IsDataParallel(const StepConfig& config) {
   return config.data_parallel_options().has_value() && distributed::Size() > 1;
+}
+
+bool ShardsState(const StepConfig& config) {
+  return IsDataParallel(config) && config.data_parallel_options()->shard_optimizer;
 }
 
 absl::Status AgreeOn(const StepConfig& config, const absl::Status& status, const char* what) {
@@ -120,7 +145,15 @@ std::string ExchangesOf(const ir::Graph& lowered) {
   for (const auto& node : lowered.nodes()) {
     if (!node->op().communicates) continue;
     text += node->op().name + " " + node->name();
-    for (const ir::Value& input : node->inputs()) text += " " + input.type().ToString();
+    if (node->attrs().Has("rank")) {
+      // What ranks give and get differs; what they say that all have does not.
+      for (const std::string& shape : node->attrs().Get<std::vector<std::string>>("shapes")) {
+        text += " " + shape;
+      }
+      for (const int64_t owner : node->attrs().GetInts("owners")) text += Concat(" ", owner);
+    } else {
+      for (const ir::Value& input : node->inputs()) text += " " + input.type().ToString();
+    }
     text += "\n";
   }
   return text;
@@ -132,13 +165,20 @@ absl::Status CompareExchanges(const std::string& own, const std::string& graph) 
                       world.Exchange(own, "comparing exchanges"));
   for (int r = 1; r < world.size(); ++r) {
     if (all[static_cast<size_t>(r)] == all[0]) continue;
-    return Differs(r, graph, "its step was compiled to other exchanges than that of rank 0");
+    const auto [here, there] = FirstDifference(all[static_cast<size_t>(r)], all[0]);
+    return Differs(r, graph,
+                   Concat("its step was compiled to other exchanges than that of rank 0: \"", here,
+                          "\", there \"", there, "\""));
   }
   return absl::OkStatus();
 }
 
-void MixRankIntoSeeds(ir::Graph& traced) {
+void MakeOwn(ir::Graph& traced) {
   const int rank = distributed::Rank();
+  for (const auto& node : traced.nodes()) {
+    if (node->op().name != "data_parallel" || !node->attrs().GetBool("shard_optimizer")) continue;
+    node->mutable_attrs().Set("rank", int64_t{rank});
+  }
   if (rank == 0) return;
   const std::string label = Concat("rank ", rank);
   const uint64_t mixed = HashName(label.data(), label.size());
@@ -153,14 +193,29 @@ void MixRankIntoSeeds(ir::Graph& traced) {
 absl::Status TakeStateOfFirst(const std::vector<ir::Variable>& variables,
                               const runtime::VariableStore& store, RunCounts& counts) {
   Communicator& world = distributed::World();
+  HT_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesOfAll(variables));
   std::set<const runtime::VariableStorage*> done;
-  for (const ir::Variable& variable : variables) {
-    const std::shared_ptr<runtime::VariableStorage> storage = store.Find(variable.name);
-    if (storage == nullptr || !done.insert(storage.get()).second) continue;
-    HT_RETURN_IF_ERROR(storage->FetchToHost());
-    HT_RETURN_IF_ERROR(
-        world.Broadcast(storage->host_data(), storage->value().num_bytes(), /*root=*/0));
-    storage->HostWrote();
+  for (const std::string& name : names) {
+    const std::shared_ptr<runtime::VariableStorage> storage = store.Find(name);
+    uint64_t bytes = 0;
+    const bool is_new = storage == nullptr || done.insert(storage.get()).second;
+    if (is_new && storage != nullptr && storage->materialised()) {
+      HT_RETURN_IF_ERROR(storage->FetchToHost());
+      bytes = storage->value().num_bytes();
+    }
+    HT_RETURN_IF_ERROR(world.Broadcast(&bytes, sizeof(bytes), /*root=*/0));
+    if (bytes == 0) continue;
+    if (storage == nullptr) {
+      std::string unread(bytes, '\0');
+      HT_RETURN_IF_ERROR(world.Broadcast(unread.data(), bytes, /*root=*/0));
+    } else if (storage->materialised()) {
+      HT_RETURN_IF_ERROR(world.Broadcast(storage->host_data(), bytes, /*root=*/0));
+      storage->HostWrote();
+    } else {
+      HT_ASSIGN_OR_RETURN(const Tensor value, Tensor::Allocate(storage->dtype(), storage->shape()));
+      HT_RETURN_IF_ERROR(world.Broadcast(value.raw(), bytes, /*root=*/0));
+      HT_RETURN_IF_ERROR(storage->Assign(value));
+    }
   }
   for (uint64_t* count : {&counts.training, &counts.micro_batches}) {
     HT_RETURN_IF_ERROR(world.Broadcast(count, sizeof(*count), /*root=*/0));

@@ -18,6 +18,9 @@ namespace halftone::nn {
 // Whether training steps are made together with other ranks.
 bool IsDataParallel(const StepConfig& config);
 
+// Whether ranks keep and update some of the parameters each.
+bool ShardsState(const StepConfig& config);
+
 // OK if `status` is on every rank; else the error of the first rank that has one. Only `status` where
 // the step is not data parallel. `what` is named in errors of messages.
 absl::Status AgreeOn(const StepConfig& config, const absl::Status& status, const char* what);
@@ -33,10 +36,11 @@ std::string ExchangesOf(const ir::Graph& lowered);
 // Errors: as CompareTraces.
 absl::Status CompareExchanges(const std::string& own, const std::string& graph);
 
-// Every rank but 0 gets random masks of its own, which depend on its number alone.
-void MixRankIntoSeeds(ir::Graph& traced);
+// Once traces are known to be alike, makes this one that of its rank: random masks of its own, which depend on the
+// rank's number alone, on every rank but 0; the number itself where ranks update parameters of their own.
+void MakeOwn(ir::Graph& traced);
 
-// Gives all ranks the values that rank 0 has of these variables, and its counts.
+// Gives all ranks the values that rank 0 has of these variables, each rank those of its step, and its counts.
 absl::Status TakeStateOfFirst(const std::vector<ir::Variable>& variables,
                               const runtime::VariableStore& store, RunCounts& counts);
 

@@ -76,6 +76,9 @@ struct ScalerEntry {
   const amp::GradScaler& scaler() const { return rule->scaler; }
 };
 
+// Which rank of a job keeps the optimizers' state of a parameter.
+using StateOwners = std::map<const runtime::VariableStorage*, int>;
+
 // What add_module or add_parameter was given: one of module and parameter.
 struct Addition {
   std::string name;
@@ -144,6 +147,9 @@ class Declaration {
   const std::deque<OptimizerEntry>& optimizers() const { return optimizers_; }
   std::deque<ScalerEntry>& scalers() { return scalers_; }
   const std::deque<ScalerEntry>& scalers() const { return scalers_; }
+  // Empty: every rank keeps all (shards.h).
+  const StateOwners& state_owners() const { return state_owners_; }
+  void set_state_owners(StateOwners owners) { state_owners_ = std::move(owners); }
 
  private:
   // What an optimizer keeps for a parameter, while names are bound anew.
@@ -182,6 +188,7 @@ class Declaration {
   uint64_t structure_version_ = 0;  // of the process, at which bound_ was right
   std::deque<OptimizerEntry> optimizers_;
   std::deque<ScalerEntry> scalers_;
+  StateOwners state_owners_;
 };
 
 }  // namespace halftone::nn

@@ -1,10 +1,13 @@
 #include "halftone/graph/nn/ema_scope.h"
 
 #include <atomic>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "halftone/graph/nn/graph_impl.h"
+#include "halftone/graph/nn/shards.h"
+#include "halftone/optim/ema.h"
 #include "halftone/optim/update_rule.h"
 
 namespace halftone::nn {
@@ -13,14 +16,32 @@ namespace {
 // Of the process: while there is none, no step looks for averages.
 std::atomic<int> live_scopes = 0;
 
+// Those that other ranks keep, for as long as they are looked at.
+absl::StatusOr<std::map<std::string, std::shared_ptr<runtime::VariableStorage>>> AveragesOfOthers(
+    const Declaration& declared) {
+  runtime::StateDict values;
+  HT_RETURN_IF_ERROR(GatherState(declared, -1, optim::kEmaSlot, values));
+  std::map<std::string, std::shared_ptr<runtime::VariableStorage>> averages;
+  for (const auto& [name, value] : values) {
+    auto& average = averages[name] = std::make_shared<runtime::VariableStorage>(
+        value.dtype(), value.shape(), ir::VariableKind::kOptimizer, /*trainable=*/false,
+        ir::Initializer());
+    HT_RETURN_IF_ERROR(average->Assign(value));
+  }
+  return averages;
+}
+
 // Parameters with an average that has seen an update.
-ExchangedAverages Averaged(const Declaration& declared, const GraphState& state) {
+absl::StatusOr<ExchangedAverages> Averaged(const Declaration& declared, const GraphState& state) {
   ExchangedAverages pairs;
+  HT_ASSIGN_OR_RETURN(const auto others, AveragesOfOthers(declared));
   for (const OptimizerEntry& entry : declared.optimizers()) {
     if (state.Scalar(optim::EmaStepsVariable(entry.name), 0) == 0) continue;
     for (const std::string& name : entry.parameter_names) {
       const runtime::VariableStore& store = declared.store();
-      const auto average = store.Find(optim::SlotVariable(entry.name, name, optim::kEmaSlot));
+      const std::string slot = optim::SlotVariable(entry.name, name, optim::kEmaSlot);
+      const auto other = others.find(slot);
+      const auto average = other != others.end() ? other->second : store.Find(slot);
       if (average != nullptr) pairs.push_back({name, store.Find(name), average});
     }
   }
@@ -53,7 +74,7 @@ absl::Status Graph::Impl::EnterAverages(uint64_t seed) {
   }
   under_way.Settle();
   HT_RETURN_IF_ERROR(state.Initialize(seed));
-  ExchangedAverages pairs = Averaged(declared, state);
+  HT_ASSIGN_OR_RETURN(ExchangedAverages pairs, Averaged(declared, state));
   for (const ExchangedAverage& pair : pairs) {
     HT_RETURN_IF_ERROR(pair.parameter->CheckNoAverage("EmaScope"));
   }

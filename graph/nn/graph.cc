@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "halftone/distributed/communicator.h"
 #include "halftone/distributed/distributed.h"
 #include "halftone/graph/nn/data_parallel.h"
 #include "halftone/graph/nn/graph_impl.h"
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/scaler_watch.h"
+#include "halftone/graph/nn/shards.h"
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/passes/amp/report.h"
 
@@ -251,11 +253,22 @@ absl::Status Graph::initialize() {
   return impl_->state.Initialize(config.seed);
 }
 
-absl::StatusOr<StateDict> Graph::state_dict() {
+absl::StatusOr<StateDict> Graph::TakeState(int to, bool for_checkpoint) {
   const runtime::StateLock lock = Lock();
-  HT_RETURN_IF_ERROR(lock.status());
-  return impl_->state.Save(config.seed);
+  const auto own = [&]() -> absl::StatusOr<StateDict> {
+    HT_RETURN_IF_ERROR(lock.status());
+    if (for_checkpoint) HT_RETURN_IF_ERROR(impl_->CheckNoAverages("save_checkpoint"));
+    return impl_->state.Save(config.seed);
+  };
+  absl::StatusOr<StateDict> state = own();
+  if (impl_->declared.state_owners().empty()) return state;
+  HT_RETURN_IF_ERROR(distributed::World().Agree(state.status(), "gathering state"));
+  HT_RETURN_IF_ERROR(distributed::World().Agree(
+      GatherState(impl_->declared, to, "", *state), "gathering state"));
+  return state;
 }
+
+absl::StatusOr<StateDict> Graph::state_dict() { return TakeState(-1, /*for_checkpoint=*/false); }
 
 absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state, bool strict) {
   return load_state_dict(state, LoadOptions{.strict = strict});
@@ -275,25 +288,22 @@ absl::StatusOr<LoadReport> Graph::load_state_dict(const StateDict& state,
 
 absl::Status Graph::save_checkpoint(const std::string& path,
                                     const std::map<std::string, std::string>& metadata) {
-  // Of ranks that have the same state, so that one file has that of all.
-  if (IsDataParallel(config) && distributed::Rank() != 0) {
-    return AgreeOn(config, absl::OkStatus(), "save_checkpoint");
+  // One file has the state of all ranks: they have the same, or give rank 0 what it lacks.
+  const bool writes = !IsDataParallel(config) || distributed::Rank() == 0;
+  absl::Status saved;
+  if (writes || !impl_->declared.state_owners().empty()) {
+    runtime::Checkpoint checkpoint;
+    checkpoint.metadata = metadata;
+    // Without a lock while the file is written: steps of other threads do not wait for a disk.
+    absl::StatusOr<StateDict> state = TakeState(0, /*for_checkpoint=*/true);
+    saved = state.status();
+    if (!saved.ok() && !impl_->declared.state_owners().empty()) return saved;  // that of all
+    if (saved.ok() && writes) {
+      checkpoint.tensors = *std::move(state);
+      saved = runtime::WriteCheckpoint(path, checkpoint);
+    }
   }
-  return AgreeOn(config, WriteCheckpoint(path, metadata), "save_checkpoint");
-}
-
-absl::Status Graph::WriteCheckpoint(const std::string& path,
-                                    const std::map<std::string, std::string>& metadata) {
-  runtime::Checkpoint checkpoint;
-  {
-    // Not while the file is written: steps of other threads do not wait for a disk.
-    const runtime::StateLock lock = Lock();
-    HT_RETURN_IF_ERROR(lock.status());
-    HT_RETURN_IF_ERROR(impl_->CheckNoAverages("save_checkpoint"));
-    HT_ASSIGN_OR_RETURN(checkpoint.tensors, state_dict());
-  }
-  checkpoint.metadata = metadata;
-  return runtime::WriteCheckpoint(path, checkpoint);
+  return AgreeOn(config, saved, "save_checkpoint");
 }
 
 absl::StatusOr<LoadReport> Graph::load_checkpoint(const std::string& path, bool strict,

@@ -129,8 +129,8 @@ class Graph {
   // State of all modules, optimizers and scalers by name: "fc1.weight",
   // "optimizer0.fc1.weight.exp_avg", "scaler0.scale", and "run_count", which random masks follow.
   // Tied parameters have all their names, which share one tensor, and state of an optimizer under
-  // the first of them. Makes initial values that are missing. Errors: those of the constructor,
-  // ResourceExhausted.
+  // the first of them. Makes initial values that are missing. Under data_parallel.shard_optimizer all ranks
+  // call it. Errors: those of the constructor, ResourceExhausted.
   absl::StatusOr<StateDict> state_dict();
   // Also before the first call: state of optimizers that is made by compiling is kept until then.
   // One name of tied parameters is enough. Errors: InvalidArgument listing what is missing,
@@ -278,8 +278,8 @@ class Graph {
   friend class ScalerHandle;
   friend class Value;
   std::string Share(const ScalerHandle& shared, Loc loc);
-  absl::Status WriteCheckpoint(const std::string& path,
-                               const std::map<std::string, std::string>& metadata);
+  // All state, on all ranks or on rank `to` alone where ranks have some of it each.
+  absl::StatusOr<StateDict> TakeState(int to, bool for_checkpoint);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

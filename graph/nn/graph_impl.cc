@@ -10,6 +10,7 @@
 #include "halftone/graph/nn/data_parallel.h"
 #include "halftone/graph/nn/graph_dump.h"
 #include "halftone/graph/nn/scaler_watch.h"
+#include "halftone/graph/nn/shards.h"
 #include "halftone/graph/nn/tracer.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/optim/update_rule.h"
@@ -219,6 +220,7 @@ absl::StatusOr<std::unique_ptr<CompiledStep>> Graph::Impl::Compile(GraphConfig& 
   size_t num_outputs = 0;
   HT_ASSIGN_OR_RETURN(std::unique_ptr<ir::Graph> traced,
                       TraceCall(config, build, in, step->micro_batches, &num_outputs));
+  if (training && IsDataParallel(config)) HT_RETURN_IF_ERROR(PlaceState(config));
   HT_RETURN_IF_ERROR(Join(*step, MakeExecutables(*step, std::move(traced), num_outputs)));
   notes.AddSurprises(*step, device);
   if (debug >= 3) {
@@ -243,11 +245,16 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceCall(GraphConfig& c
         "graph @", declared.name(), ": config.data_parallel in one of several ",
         "processes that would each train alone; expected a call of ", "distributed::Init before");
   }
+  if (training && !IsDataParallel(config) && !declared.state_owners().empty()) {
+    return FailedPrecondition("graph @", declared.name(), ": each rank has the optimizers' state ",
+                              "of some parameters alone (data_parallel.shard_optimizer); expected ",
+                              "config.data_parallel also in this call");
+  }
   absl::StatusOr<std::unique_ptr<ir::Graph>> traced = trace();
   if (!training || !IsDataParallel(config)) return traced;
   HT_RETURN_IF_ERROR(AgreeOn(config, traced.status(), "the end of a trace"));
   HT_RETURN_IF_ERROR(CompareTraces(**traced, config, device));
-  MixRankIntoSeeds(**traced);
+  MakeOwn(**traced);
   return traced;
 }
 
@@ -269,6 +276,18 @@ absl::Status Graph::Impl::MakeExecutables(CompiledStep& step, std::unique_ptr<ir
   return absl::OkStatus();
 }
 
+absl::Status Graph::Impl::PlaceState(const StepConfig& config) {
+  if (!ShardsState(config)) {
+    if (declared.state_owners().empty()) return absl::OkStatus();
+    KeepSteps(0);
+    return AgreeOn(config, UnshardState(declared), "the end of sharded state");
+  }
+  const StateOwners owners = AssignOwners(declared, distributed::Size());
+  if (owners == declared.state_owners()) return absl::OkStatus();
+  KeepSteps(0);
+  return AgreeOn(config, ShardState(declared, owners), "sharding state");
+}
+
 absl::Status Graph::Impl::Join(const CompiledStep& step, const absl::Status& compiled) {
   if (!step.training || !IsDataParallel(step.config)) return compiled;
   HT_RETURN_IF_ERROR(AgreeOn(step.config, compiled, "the end of a compilation"));
@@ -281,6 +300,9 @@ absl::Status Graph::Impl::Join(const CompiledStep& step, const absl::Status& com
     variables.insert(variables.end(), own.begin(), own.end());
   }
   HT_RETURN_IF_ERROR(CompareExchanges(exchanges, declared.name()));
+  for (const ShardedVariable& sharded : ShardedState(declared)) {
+    std::erase_if(variables, [&](const ir::Variable& v) { return v.name == sharded.name; });
+  }
   return TakeStateOfFirst(variables, declared.store(), under_way.counts());
 }
 

@@ -88,6 +88,8 @@ struct Graph::Impl {
   // Compiles `traced` for `step`, and the update of its window if it has one.
   absl::Status MakeExecutables(CompiledStep& step, std::unique_ptr<ir::Graph> traced,
                                size_t num_outputs);
+  // Moves the optimizers' state to where `config` wants it, on all ranks of a job.
+  absl::Status PlaceState(const StepConfig& config);
   // What ranks of a job do once a training step is compiled, on every rank alike.
   absl::Status Join(const CompiledStep& step, const absl::Status& compiled);
   // One call of build(). Null if it tied parameters, so that what it traced has old names.

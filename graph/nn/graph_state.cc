@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/graph/nn/shards.h"
 #include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/graph/runtime/load_rename.h"
 #include "halftone/optim/update_rule.h"
@@ -142,6 +143,7 @@ absl::Status GraphState::StartAverages(uint64_t seed, const std::set<std::string
       if (average != nullptr && anew.count(slot) == 0) continue;
       if (!HasAverages(entry)) break;
       const std::shared_ptr<runtime::VariableStorage> parameter = store.Find(name);
+      if (!KeepsStateOf(declared_, *parameter)) continue;
       HT_RETURN_IF_ERROR(parameter->Materialise(seed, name));
       HT_RETURN_IF_ERROR(parameter->FetchToHost());
       if (average != nullptr) {
@@ -242,6 +244,7 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
     if (HasAverages(entry)) with_averages.insert(entry.name);
   }
   HT_ASSIGN_OR_RETURN(runtime::LoadReport report, declared_.store().Load(variables, rules));
+  DropStateOfOthers(declared_);
   counts_.training = run_count;
   // A parameter that comes without one, from a run in f32 say, has lost nothing yet.
   for (const auto& [slot, parameter] : compensations) {

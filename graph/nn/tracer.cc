@@ -6,6 +6,7 @@
 #include "halftone/distributed/distributed.h"
 #include "halftone/graph/nn/canonical_order.h"
 #include "halftone/graph/nn/data_parallel.h"
+#include "halftone/graph/nn/shards.h"
 #include "halftone/passes/rewrite/fuse.h"
 
 namespace halftone::nn {
@@ -158,6 +159,8 @@ void Tracer::DeclareUnused(const OptimizerEntry& entry) {
 
 void Tracer::EmitOptimizers() {
   ir::Builder& builder = trace_.builder();
+  const StateOwners owners = ShardsState(config_) ? AssignOwners(declared_, distributed::Size())
+                                                  : StateOwners();
   for (const OptimizerEntry& entry : declared_.optimizers()) {
     builder.At(internal::ToSourceLocation(entry.added_at));
     const absl::Status checked = CheckOptimizer(entry);
@@ -175,6 +178,13 @@ void Tracer::EmitOptimizers() {
         marker.Set("seed", static_cast<int64_t>(config_.seed));
       }
       marker.Set("update_buffers_on_skip", config_.update_buffers_on_skip);
+      if (!owners.empty()) {
+        std::vector<int64_t> of_group;
+        for (const std::string& parameter : entry.GroupNames(group)) {
+          of_group.push_back(owners.at(declared_.store().Find(parameter).get()));
+        }
+        marker.Set("owners", of_group);
+      }
       builder.NameNext(group == 0 ? entry.name : Concat(entry.name, ".group", group));
       std::vector<ir::Expr> made = builder.Make("optimizer", {}, std::move(marker));
       if (!builder.status().ok()) return;
@@ -201,7 +211,8 @@ void Tracer::EmitDataParallel() {
                          {"bucket_bytes", options.bucket_bytes},
                          {"reduction", std::string(sums ? "sum" : "mean")},
                          {"wire", options.wire_dtype},
-                         {"sync_batch_norm", options.sync_batch_norm}});
+                         {"sync_batch_norm", options.sync_batch_norm},
+                         {"shard_optimizer", options.shard_optimizer}});
 }
 
 }  // namespace halftone::nn

@@ -13,20 +13,6 @@ constexpr char kAllReduceSource[] =
     "MPI 3.1, 5.12.8 (MPI_Iallreduce); Li et al., \"PyTorch distributed\", arXiv:2006.15704 (buckets "
     "and overlap)";
 
-absl::Status CheckRanks(const ir::InferContext& ctx) {
-  const int64_t ranks = ctx.attrs.GetInt("ranks");
-  if (ranks >= 1 && ranks <= kMaxRanks) return absl::OkStatus();
-  return InvalidArgument(ctx.op, ": ranks is ", ranks, "; expected 1..", kMaxRanks);
-}
-
-absl::Status CheckReduction(const ir::InferContext& ctx) {
-  const std::string& reduction = ctx.attrs.GetString("reduction");
-  if (reduction != "mean" && reduction != "sum") {
-    return OpError(ctx, "reduction is \"", reduction, "\"; expected mean or sum");
-  }
-  return absl::OkStatus();
-}
-
 Types InferStart(const ir::InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckRanks(ctx));
   HT_RETURN_IF_ERROR(RequireSameDType(ctx));
@@ -72,13 +58,6 @@ Types InferWait(const ir::InferContext& ctx) {
                    "], as shapes and ranks say");
   }
   return types;
-}
-
-// Of one rank there is nobody to add: its gradients, one after the other, and apart again.
-absl::Status CheckAlone(const char* op, const ir::Attributes& attrs) {
-  if (attrs.GetInt("ranks") == 1) return absl::OkStatus();
-  return Unimplemented(op, ": this device has no kernel that exchanges data between the ",
-                       attrs.GetInt("ranks"), " ranks; expected the CPU");
 }
 
 ir::OpRecord StartRecord() {

@@ -78,6 +78,10 @@ Types InferOptimizer(const InferContext& ctx) {
     return InvalidArgument(ctx.op, ": got ", scalers, " names in grad_scalers for ", gradients,
                            " gradients; expected as many, or none");
   }
+  const size_t owners = a.GetInts("owners").size();
+  if (owners != 0 && owners != a.Get<std::vector<std::string>>("params").size()) {
+    return InvalidArgument(ctx.op, ": got ", owners, " owners; expected one for each of params");
+  }
   for (const char* name : {"lr", "clip_norm", "clip_value", "clip_norm_of_all"}) {
     HT_RETURN_IF_ERROR(
         CheckHyper(HyperOwner::kMarker, ctx.op, name, a.GetFloat(name), kNotNegative));
@@ -239,6 +243,13 @@ void RegisterOptimizerMarker(ir::OpRegistry& registry) {
       Optional("skip_nonfinite", false, "also without scaler skips if a gradient is not finite"),
       Optional("update_buffers_on_skip", false,
                "whether norm statistics move in a step that skip_nonfinite skips"),
+      Optional("owners", std::vector<int64_t>{},
+               "rank that updates each of params and keeps its state; none: every rank"),
+      Optional("rank", int64_t{0}, "set by insert-all-reduce where there are owners: this one's"),
+      Optional("ranks", int64_t{1}, "set likewise: processes of the job"),
+      Optional("bucket_bytes", int64_t{25} << 20, "set likewise: of parameters that travel together"),
+      Optional("grads_elsewhere", std::vector<std::string>{},
+               "set likewise: those of params whose gradients another rank has"),
       Optional("clip_norm", 0.0, "largest norm over all groups; 0: no clipping"),
       Optional("clip_norm_of_all", 0.0, "largest norm over all optimizers that have this"),
       Optional("clip_value", 0.0, "largest magnitude of an entry of a gradient; 0: no clipping"),
@@ -352,6 +363,10 @@ Types InferDataParallel(const InferContext& ctx) {
   HT_RETURN_IF_ERROR(CheckChoice(ctx, "reduction", {"mean", "sum"}));
   const int64_t ranks = ctx.attrs.GetInt("ranks"), bytes = ctx.attrs.GetInt("bucket_bytes");
   if (ranks < 1) return InvalidArgument(ctx.op, ": ranks is ", ranks, "; expected 1 or more");
+  const int64_t rank = ctx.attrs.GetInt("rank");
+  if (rank < 0 || rank >= ranks) {
+    return InvalidArgument(ctx.op, ": rank is ", rank, "; expected 0..", ranks - 1);
+  }
   if (bytes < 1)
     return InvalidArgument(ctx.op, ": bucket_bytes is ", bytes, "; expected 1 or more");
   const DType wire = ctx.attrs.GetDType("wire");
@@ -368,7 +383,10 @@ void RegisterDataParallelMarker(ir::OpRegistry& registry) {
              Optional("reduction", std::string("mean"), "\"mean\" or \"sum\" over the ranks"),
              Optional("wire", DType::kF32, "f32, f16 or bf16, in which gradients travel"),
              Optional("sync_batch_norm", false,
-                      "whether batch norms with running statistics take those of all ranks")};
+                      "whether batch norms with running statistics take those of all ranks"),
+             Optional("shard_optimizer", false,
+                      "whether gradients go to the owners that optimizers name alone"),
+             Optional("rank", int64_t{0}, "this one's number, where gradients go to owners")};
   r.infer = InferDataParallel;
   r.has_side_effect = true;
   AddOp(registry, std::move(r));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,17 @@ constexpr char kInsertAllReducePass[] = "insert-all-reduce";
 
 using ir::Expr;
 
+using Names = std::vector<std::string>;
+
+// What an optimizer reads, and the rank that it is for; 0 where it is for all.
+struct Gradient {
+  ir::Value value;
+  int64_t owner = 0;
+  friend bool operator==(const Gradient&, const Gradient&) = default;
+};
+
 struct Bucket {
-  std::vector<ir::Value> gradients;
+  std::vector<Gradient> gradients;
   int64_t bytes = 0;  // on the wire
   int place = 0;      // of the node behind which it is complete
   ir::Node* start = nullptr;
@@ -29,21 +39,56 @@ std::map<const ir::Node*, int> PlacesOf(const ir::Graph& graph) {
   return places;
 }
 
-// What optimizers read, each value once, in the order of the nodes that give it.
-std::vector<ir::Value> GradientsOf(const std::vector<ir::Node*>& optimizers,
-                                   const std::map<const ir::Node*, int>& places) {
-  std::vector<ir::Value> gradients;
+// The gradient that an input of an optimizer is.
+Gradient GradientOf(const ir::Node& optimizer, int input) {
+  const auto& owners = optimizer.attrs().GetInts("owners");
+  if (owners.empty()) return {optimizer.input(input)};
+  const Names& params = optimizer.attrs().Get<Names>("params");
+  const std::string& param =
+      optimizer.attrs().Get<Names>("grad_params")[static_cast<size_t>(input)];
+  const auto at = std::find(params.begin(), params.end(), param) - params.begin();
+  return {optimizer.input(input), owners[static_cast<size_t>(at)]};
+}
+
+// What optimizers read, each once, in the order of the nodes that give it.
+std::vector<Gradient> GradientsOf(const std::vector<ir::Node*>& optimizers,
+                                  const std::map<const ir::Node*, int>& places) {
+  std::vector<Gradient> gradients;
   for (const ir::Node* optimizer : optimizers) {
-    for (const ir::Value& gradient : optimizer->inputs()) {
+    for (int i = 0; i < optimizer->num_inputs(); ++i) {
+      const Gradient gradient = GradientOf(*optimizer, i);
       if (std::find(gradients.begin(), gradients.end(), gradient) == gradients.end()) {
         gradients.push_back(gradient);
       }
     }
   }
-  std::stable_sort(gradients.begin(), gradients.end(), [&](const ir::Value& a, const ir::Value& b) {
-    return std::pair(places.at(a.node), a.index) < std::pair(places.at(b.node), b.index);
+  std::stable_sort(gradients.begin(), gradients.end(), [&](const Gradient& a, const Gradient& b) {
+    return std::pair(places.at(a.value.node), a.value.index) <
+           std::pair(places.at(b.value.node), b.value.index);
   });
   return gradients;
+}
+
+// An optimizer whose gradients are those of several losses with different scalers takes flags of its
+// own gradients alone, which would differ by rank; where they have one scaler it becomes the optimizer's.
+absl::Status TakeOneScaler(const std::vector<ir::Node*>& optimizers) {
+  std::map<std::string, std::set<std::string>> scalers;
+  for (const ir::Node* optimizer : optimizers) {
+    const Names& names = optimizer->attrs().Get<Names>("grad_scalers");
+    scalers[optimizer->attrs().GetString("name")].insert(names.begin(), names.end());
+  }
+  for (ir::Node* optimizer : optimizers) {
+    const std::string& name = optimizer->attrs().GetString("name");
+    const std::set<std::string>& own = scalers[name];
+    if (own.empty()) continue;
+    if (own.size() > 1 || own.contains("")) {
+      return Unimplemented("optimizer \"", name, "\": data_parallel.shard_optimizer with ",
+                           "gradients of losses that have different scalers; expected one scaler");
+    }
+    optimizer->mutable_attrs().Set("scaler", *own.begin());
+    optimizer->mutable_attrs().Set("grad_scalers", Names());
+  }
+  return absl::OkStatus();
 }
 
 class Reduction {
@@ -54,7 +99,8 @@ class Reduction {
   absl::Status Run(PassContext& context) {
     const std::map<const ir::Node*, int> places = PlacesOf(graph_);
     const std::vector<ir::Node*> optimizers = FindMarkers(graph_, "optimizer");
-    for (const ir::Value& gradient : GradientsOf(optimizers, places)) Put(gradient, places);
+    if (shards()) HT_RETURN_IF_ERROR(TakeOneScaler(optimizers));
+    for (const Gradient& gradient : GradientsOf(optimizers, places)) Put(gradient, places);
     // The word of a failure must come behind what can fail.
     const int last_start = buckets_.empty() ? -1 : buckets_.back().place;
     int last_fault = -1;
@@ -66,8 +112,15 @@ class Reduction {
     }
     std::vector<ir::Node*> before = Snapshot(graph_);
     std::vector<ir::Node*> waits;
-    for (Bucket& bucket : buckets_) HT_RETURN_IF_ERROR(Reduce(bucket, optimizers, waits));
+    for (Bucket& bucket : buckets_) {
+      const bool to_owners = shards() && !bucket.gradients.empty();
+      HT_RETURN_IF_ERROR(to_owners ? ReduceToOwners(bucket, waits)
+                                   : Reduce(bucket, optimizers, waits));
+    }
     Place(std::move(before), waits);
+    if (shards()) {
+      for (ir::Node* optimizer : optimizers) HT_RETURN_IF_ERROR(LeaveOwn(*optimizer));
+    }
     context.stats["buckets"] += static_cast<int64_t>(buckets_.size());
     for (const Bucket& bucket : buckets_) {
       context.stats["gradients"] += static_cast<int64_t>(bucket.gradients.size());
@@ -82,8 +135,11 @@ class Reduction {
     return dtype == DType::kF64 ? DType::kF64 : marker_.attrs().GetDType("wire");
   }
 
+  bool shards() const { return marker_.attrs().GetBool("shard_optimizer"); }
+
   // Into the bucket of its dtype that is not full yet.
-  void Put(ir::Value gradient, const std::map<const ir::Node*, int>& places) {
+  void Put(const Gradient& of, const std::map<const ir::Node*, int>& places) {
+    const ir::Value gradient = of.value;
     const int64_t bytes =
         gradient.type().num_elements() * static_cast<int64_t>(SizeOf(Wire(gradient.dtype())));
     const int64_t most = marker_.attrs().GetInt("bucket_bytes");
@@ -93,7 +149,7 @@ class Reduction {
       buckets_.emplace_back();
     }
     Bucket& bucket = buckets_[open_[gradient.dtype()]];
-    bucket.gradients.push_back(gradient);
+    bucket.gradients.push_back(of);
     bucket.bytes += bytes;
     bucket.place = places.at(gradient.node);
   }
@@ -103,9 +159,9 @@ class Reduction {
     const ir::Attributes& wishes = marker_.attrs();
     std::vector<Expr> inputs;
     std::vector<std::string> shapes;
-    for (const ir::Value& gradient : bucket.gradients) {
-      inputs.push_back(b_.Wrap(gradient));
-      shapes.push_back(gradient.shape().ToString());
+    for (const Gradient& gradient : bucket.gradients) {
+      inputs.push_back(b_.Wrap(gradient.value));
+      shapes.push_back(gradient.value.shape().ToString());
     }
     const DType dtype = inputs.empty() ? DType::kF32 : inputs[0].dtype();
     const std::string name = Concat("bucket", waits.size());
@@ -124,13 +180,78 @@ class Reduction {
     for (ir::Node* optimizer : optimizers) {
       for (int i = 0; i < optimizer->num_inputs(); ++i) {
         for (size_t k = 0; k < reduced.size(); ++k) {
-          if (optimizer->input(i) == bucket.gradients[k]) {
+          if (optimizer->input(i) == bucket.gradients[k].value) {
             optimizer->set_input(i, reduced[k].value());
             break;
           }
         }
       }
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReduceToOwners(Bucket& bucket, std::vector<ir::Node*>& waits) {
+    const ir::Attributes& wishes = marker_.attrs();
+    const int64_t rank = wishes.GetInt("rank");
+    std::vector<Expr> inputs;
+    std::vector<std::string> shapes;
+    std::vector<int64_t> owners;
+    for (const auto& [gradient, owner] : bucket.gradients) {
+      inputs.push_back(b_.Wrap(gradient));
+      shapes.push_back(gradient.shape().ToString());
+      owners.push_back(owner);
+    }
+    const ir::Attributes layout = {
+        {"ranks", wishes.GetInt("ranks")}, {"rank", rank}, {"shapes", shapes}, {"owners", owners}};
+    ir::Attributes of_start = layout, of_wait = layout;
+    of_start.Set("reduction", wishes.GetString("reduction"));
+    of_start.Set("wire", Wire(inputs[0].dtype()));
+    of_wait.Set("dtype", inputs[0].dtype());
+    const std::string name = Concat("bucket", waits.size());
+    b_.NameNext(name);
+    const Expr buffer = b_.Op("reduce_scatter_start", inputs, of_start);
+    b_.NameNext(name + "_reduced");
+    const std::vector<Expr> reduced = b_.Make("reduce_scatter_wait", {buffer}, of_wait);
+    HT_RETURN_IF_ERROR(b_.status());
+    bucket.start = buffer.value().node;
+    waits.push_back(graph_.nodes().back().get());
+    size_t k = 0;
+    for (const Gradient& gradient : bucket.gradients) {
+      if (gradient.owner == rank) own_.emplace_back(gradient, reduced[k++].value());
+    }
+    return absl::OkStatus();
+  }
+
+  // An optimizer with the gradients that this rank owns, reduced, and the names of the others'.
+  absl::Status LeaveOwn(ir::Node& optimizer) {
+    ir::Attributes attrs = optimizer.attrs();
+    std::vector<Expr> inputs;
+    Names params, elsewhere;
+    for (int i = 0; i < optimizer.num_inputs(); ++i) {
+      const Gradient gradient = GradientOf(optimizer, i);
+      const std::string& param = attrs.Get<Names>("grad_params")[static_cast<size_t>(i)];
+      const auto found = std::find_if(own_.begin(), own_.end(), [&](const auto& own) {
+        return own.first == gradient;
+      });
+      if (found == own_.end()) {
+        elsewhere.push_back(param);
+        continue;
+      }
+      inputs.push_back(b_.Wrap(found->second));
+      params.push_back(param);
+    }
+    attrs.Set("grad_params", params);
+    attrs.Set("grads_elsewhere", elsewhere);
+    for (const char* common : {"ranks", "rank", "bucket_bytes"}) {
+      attrs.Set(common, marker_.attrs().GetInt(common));
+    }
+    b_.NameNext(optimizer.name());
+    const std::vector<Expr> outputs = b_.Make("optimizer", inputs, attrs);
+    HT_RETURN_IF_ERROR(b_.status());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      graph_.ReplaceUses(optimizer.output(static_cast<int>(i)), outputs[i].value());
+    }
+    graph_.Remove({&optimizer});
     return absl::OkStatus();
   }
 
@@ -167,6 +288,7 @@ class Reduction {
   ir::Builder b_;
   std::vector<Bucket> buckets_;
   std::map<DType, size_t> open_;
+  std::vector<std::pair<Gradient, ir::Value>> own_;  // where gradients go to owners; and reduced
 };
 
 class InsertAllReduce : public Pass {

@@ -10,6 +10,7 @@
 #include "halftone/optim/update_nodes.h"
 #include "halftone/optim/update_rule.h"
 #include "halftone/passes/amp/scaling.h"
+#include "halftone/passes/autodiff/gather_weights.h"
 #include "halftone/passes/autodiff/mixed_scales.h"
 #include "halftone/passes/autodiff/reverse_sweep.h"
 #include "halftone/passes/autodiff/row_gradients.h"
@@ -22,6 +23,7 @@ constexpr char kInsertOptimizersPass[] = "insert-optimizers";
 
 using ir::Expr;
 using optim::StateVariable;
+using Names = std::vector<std::string>;
 
 // Who commits to which variable.
 using Writers = std::map<std::string, std::string>;
@@ -59,8 +61,9 @@ class Lowering {
   const ir::Node& origin() const { return *groups_[0]; }
 
   bool has_gradients() const {
-    return std::any_of(groups_.begin(), groups_.end(),
-                       [](const ir::Node* group) { return group->num_inputs() > 0; });
+    return std::any_of(groups_.begin(), groups_.end(), [](const ir::Node* group) {
+      return group->num_inputs() > 0 || !Elsewhere(*group).empty();
+    });
   }
   // Whether it skips steps.
   bool checked() const {
@@ -111,8 +114,7 @@ class Lowering {
       return b_.status();
     }
     std::vector<Expr> inputs = StatisticsInputs();
-    b_.NameNext(Named("grad_stats"));
-    std::vector<Expr> stats = b_.Make("grad_stats", inputs);
+    const std::vector<Expr> stats = is_sharded() ? StatsOverRanks(inputs) : StatsOf(inputs);
     HT_RETURN_IF_ERROR(b_.status());
     finite_ = stats[0];
     norm_ = stats[1];
@@ -140,11 +142,24 @@ class Lowering {
       const Expr one = b_.Scalar(DType::kI64, 1);
       b_.NameNext(Named("step"));
       Expr step = b_.Op("add", {steps, one});
-      for (const auto& [group, input] : UpdateOrder()) {
-        HT_RETURN_IF_ERROR(AddUpdate(updates[group], group, input, step, writers));
-        ++context.stats["updates"];
+      std::optional<GatherWeights> gathering;
+      if (is_sharded()) {
+        gathering.emplace(b_, name(), attrs().GetInt("ranks"), attrs().GetInt("rank"),
+                          attrs().GetInt("bucket_bytes"));
+      }
+      for (const Update& at : UpdateOrder()) {
+        HT_RETURN_IF_ERROR(TakeWriter(at, writers));
+        if (at.input >= 0) {
+          HT_RETURN_IF_ERROR(AddUpdate(updates[at.group], at, step));
+          ++context.stats["updates"];
+        }
+        if (!gathering.has_value()) continue;
+        HT_RETURN_IF_ERROR(gathering->Add(*groups_[0]->graph().FindVariable(at.param),
+                                          OwnerOf(at.group, at.param),
+                                          at.input >= 0 ? updated_.at(at.param) : Expr()));
       }
       if (attrs().GetBool("ema")) HT_RETURN_IF_ERROR(AddAverages(context));
+      if (gathering.has_value()) HT_RETURN_IF_ERROR(gathering->Finish());
       b_.Commit(optim::AppliedStepsVariable(name()),
                 IsSplat(apply_.value(), 1) ? step : b_.Op("where", {apply_, step, steps}));
     }
@@ -169,6 +184,24 @@ class Lowering {
     Expr lr;
   };
 
+  // Of a parameter whose gradient is there: an input of its group, or -1 where another rank has it.
+  struct Update {
+    size_t group;
+    int input;
+    std::string param;
+  };
+
+  static const Names& Elsewhere(const ir::Node& group) {
+    return group.attrs().Get<Names>("grads_elsewhere");
+  }
+  // Whether each rank updates some of the parameters alone.
+  bool is_sharded() const { return !attrs().GetInts("owners").empty(); }
+  int64_t OwnerOf(size_t group, const std::string& param) const {
+    const Names& params = groups_[group]->attrs().Get<Names>("params");
+    const auto at = std::find(params.begin(), params.end(), param) - params.begin();
+    return groups_[group]->attrs().GetInts("owners")[static_cast<size_t>(at)];
+  }
+
   // A node name that tells whose node it is: "optimizer0.step".
   std::string Named(const char* what) const { return name() + "." + what; }
 
@@ -181,7 +214,7 @@ class Lowering {
 
   const std::string& ParameterOf(size_t group, int input) const {
     const ir::Attributes& attrs = groups_[group]->attrs();
-    return attrs.Get<std::vector<std::string>>("grad_params")[static_cast<size_t>(input)];
+    return attrs.Get<Names>("grad_params")[static_cast<size_t>(input)];
   }
 
   // What the statistics see of a gradient: rows have all that is not 0.
@@ -199,13 +232,30 @@ class Lowering {
       for (int i = 0; i < groups_[g]->num_inputs(); ++i) {
         gradients[ParameterOf(g, i)] = GradientOf(g, i);
       }
-      for (const std::string& param : groups_[g]->attrs().Get<std::vector<std::string>>("params")) {
+      for (const std::string& param : groups_[g]->attrs().Get<Names>("params")) {
         auto it = gradients.find(param);
         inputs.push_back(it != gradients.end() ? it->second
                                                : b_.Constant(Tensor::Zeros(DType::kF32, Shape{0})));
       }
     }
     return inputs;
+  }
+
+  std::vector<Expr> StatsOf(const std::vector<Expr>& inputs) {
+    b_.NameNext(Named("grad_stats"));
+    return b_.Make("grad_stats", inputs);
+  }
+
+  // The same bits from the parts that ranks have: of each gradient one has more than 0, so that sums are exact.
+  std::vector<Expr> StatsOverRanks(const std::vector<Expr>& inputs) {
+    b_.NameNext(Named("grad_squares"));
+    const Expr own = b_.Op("grad_squares", inputs);
+    b_.NameNext(Named("grad_squares_of_all"));
+    const Expr all =
+        b_.Op("all_reduce", {own},
+              {{"ranks", attrs().GetInt("ranks")}, {"reduction", std::string("sum")}});
+    b_.NameNext(Named("grad_stats"));
+    return b_.Make("grad_stats_of_squares", {all});
   }
 
   absl::StatusOr<std::vector<GroupUpdate>> GroupUpdates() {
@@ -224,36 +274,55 @@ class Lowering {
     return updates;
   }
 
-  // Pairs of group and input. Where an update waits for no other gradient the order is that of the
-  // gradients, so that none lives longer than it must; else equal updates stand together.
-  std::vector<std::pair<size_t, int>> UpdateOrder() const {
-    std::vector<std::pair<size_t, int>> order;
+  // Where an update waits for no other gradient the order is that of the gradients, so that none lives
+  // longer than it must; else equal updates stand together. Where ranks have parts it is that of the
+  // parameters, which all have.
+  std::vector<Update> UpdateOrder() const {
+    std::vector<Update> order;
     for (size_t group = 0; group < groups_.size(); ++group) {
-      for (int i = 0; i < groups_[group]->num_inputs(); ++i) order.emplace_back(group, i);
+      for (int i = 0; i < groups_[group]->num_inputs(); ++i) {
+        order.push_back({group, i, ParameterOf(group, i)});
+      }
+      for (const std::string& param : Elsewhere(*groups_[group])) {
+        order.push_back({group, -1, param});
+      }
+    }
+    if (is_sharded()) {
+      const auto place = [this](const Update& at) {
+        const Names& params = groups_[at.group]->attrs().Get<Names>("params");
+        return std::pair(at.group, std::find(params.begin(), params.end(), at.param));
+      };
+      std::stable_sort(order.begin(), order.end(), [&](const Update& a, const Update& b) {
+        return a.group != b.group ? a.group < b.group : place(a).second < place(b).second;
+      });
+      return order;
     }
     if (finite_.valid()) return order;
-    const auto gradient = [this](const auto& at) {
-      return KeyOf(groups_[at.first]->input(at.second));
+    const auto gradient = [this](const Update& at) {
+      return KeyOf(groups_[at.group]->input(at.input));
     };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](const auto& a, const auto& b) { return gradient(a) < gradient(b); });
+    std::stable_sort(order.begin(), order.end(), [&](const Update& a, const Update& b) {
+      return gradient(a) < gradient(b);
+    });
     return order;
   }
 
-  absl::Status AddUpdate(const GroupUpdate& update, size_t group, int input, Expr step,
-                         Writers& writers) {
-    const std::string& optimizer = name();
-    const std::string param = ParameterOf(group, input);
-    const ir::Variable* found = groups_[group]->graph().FindVariable(param);
-    if (found == nullptr) {
-      return InvalidArgument(optimizer, ": parameter \"", param,
+  // Makes this optimizer the one that changes a parameter.
+  absl::Status TakeWriter(const Update& at, Writers& writers) const {
+    if (groups_[at.group]->graph().FindVariable(at.param) == nullptr) {
+      return InvalidArgument(name(), ": parameter \"", at.param,
                              "\" is not a variable of the graph");
     }
-    auto [writer, is_first] = writers.emplace(param, optimizer);
-    if (!is_first) {
-      return InvalidArgument(optimizer, ": parameter \"", param, "\" is already changed by ",
-                             writer->second, "; expected one writer");
-    }
+    const auto [writer, is_first] = writers.emplace(at.param, name());
+    if (is_first) return absl::OkStatus();
+    return InvalidArgument(name(), ": parameter \"", at.param, "\" is already changed by ",
+                           writer->second, "; expected one writer");
+  }
+
+  absl::Status AddUpdate(const GroupUpdate& update, const Update& at, Expr step) {
+    const auto& [group, input, param] = at;
+    const std::string& optimizer = name();
+    const ir::Variable* found = groups_[group]->graph().FindVariable(param);
     const ir::Variable parameter = *found;  // declaring state moves the table
     std::vector<Expr> inputs = {b_.Var(parameter),
                                 b_.Cast(GradientOf(group, input), parameter.type.dtype),
@@ -294,10 +363,12 @@ class Lowering {
     const Expr update = b_.Op("add", {before, one});
     const Expr weight = optim::EmaWeightNodes(ema, update);
     HT_RETURN_IF_ERROR(b_.status());
-    for (const ir::Node* group : groups_) {
-      for (const std::string& param : group->attrs().Get<std::vector<std::string>>("params")) {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const ir::Node* const group = groups_[g];
+      for (const std::string& param : group->attrs().Get<Names>("params")) {
         const ir::Variable* variable = group->graph().FindVariable(param);
         if (variable == nullptr) continue;
+        if (is_sharded() && OwnerOf(g, param) != attrs().GetInt("rank")) continue;
         const auto updated = updated_.find(param);
         const Expr value =
             updated != updated_.end() ? updated->second : b_.Var(ir::Variable(*variable));

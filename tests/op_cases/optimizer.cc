@@ -1,4 +1,4 @@
-// The updates of optimizers, grad_stats, loss_scale_update: f32, and updates that round to bf16; no
+// The updates of optimizers, grad_stats and its parts, loss_scale_update: f32, and updates that round to bf16; no
 // gradient.
 #include <limits>
 
@@ -257,6 +257,7 @@ void AddGradStats(std::vector<OpCase>& cases) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto add = [&](const std::string& variant, std::vector<OpInput> grads) {
     grads.insert(grads.begin(), Number(1.0 / 1024));
+    cases.push_back(InF32(Case("grad_squares", variant, grads)));
     cases.push_back(InF32(Case("grad_stats", variant, std::move(grads))));
   };
   add("none", {});
@@ -273,6 +274,23 @@ void AddGradStats(std::vector<OpCase>& cases) {
   mixed.inputs[1] = Pinned(mixed.inputs[1]);
   mixed.inputs[2] = Pinned(mixed.inputs[2]);
   cases.push_back(InF32(mixed));
+  mixed.op = "grad_squares";
+  cases.push_back(InF32(mixed));
+}
+
+// Sums of squares, then whether each gradient has an element that is not finite.
+void AddStatsOfSquares(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& variant, std::vector<double> squares) {
+    const auto gradients = static_cast<int64_t>(squares.size()) / 2;
+    OpCase of = Case("grad_stats_of_squares", variant, {Fixed({2, gradients}, std::move(squares))});
+    of.inputs[0].type.dtype = DType::kF64;
+    of.inputs[0] = Pinned(of.inputs[0]);
+    cases.push_back(InF32(of));
+  };
+  add("finite", {9, 16, 0, 0, 0, 0});
+  add("second_is_not", {1, std::numeric_limits<double>::infinity(), 4, 0, 1, 0});
+  add("two_are_not", {1, 2, std::numeric_limits<double>::quiet_NaN(), 1, 0, 1});
+  add("one", {4, 0});
 }
 
 void AddLossScale(std::vector<OpCase>& cases) {
@@ -308,6 +326,7 @@ void AddCases_optimizer(std::vector<OpCase>& cases) {
   AddGradientSum(cases);
   AddLowUpdates(cases, first);
   AddGradStats(cases);
+  AddStatsOfSquares(cases);
   AddLossScale(cases);
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "halftone/graph/ops/support/infer.h"
 
 namespace halftone::ops {
 
@@ -9,6 +10,27 @@ int64_t AllReduceBufferElements(int64_t elements, int64_t ranks) {
   if (ranks == 1) return elements;
   const int64_t chunk = (elements + 1 + ranks - 1) / ranks;
   return 2 * ranks * ((chunk + 31) / 32 * 32);
+}
+
+absl::Status CheckRanks(const ir::InferContext& ctx) {
+  const int64_t ranks = ctx.attrs.GetInt("ranks");
+  if (ranks >= 1 && ranks <= kMaxRanks) return absl::OkStatus();
+  return InvalidArgument(ctx.op, ": ranks is ", ranks, "; expected 1..", kMaxRanks);
+}
+
+absl::Status CheckReduction(const ir::InferContext& ctx) {
+  const std::string& reduction = ctx.attrs.GetString("reduction");
+  if (reduction != "mean" && reduction != "sum") {
+    return OpError(ctx, "reduction is \"", reduction, "\"; expected mean or sum");
+  }
+  return absl::OkStatus();
+}
+
+// Of one rank there is nobody to add: its gradients, one after the other, and apart again.
+absl::Status CheckAlone(const char* op, const ir::Attributes& attrs) {
+  if (attrs.GetInt("ranks") == 1) return absl::OkStatus();
+  return Unimplemented(op, ": this device has no kernel that exchanges data between the ",
+                       attrs.GetInt("ranks"), " ranks; expected the CPU");
 }
 
 absl::StatusOr<std::vector<int64_t>> ParseExtents(const std::string& op, const std::string& text) {

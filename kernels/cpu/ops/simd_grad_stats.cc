@@ -1,4 +1,4 @@
-// grad_stats: whether gradients are finite, and their norm.
+// grad_stats grad_squares: whether gradients are finite, and their norm.
 #include <algorithm>
 #include <cmath>
 
@@ -46,10 +46,11 @@ namespace {
 
 HWY_EXPORT(FindStats);
 
-// Ports: inv_scale, then the gradients.
-class GradStatsKernel : public Kernel {
+// Sums of squares of the gradients behind the first port, each in f64 in the order of its blocks, however many
+// threads there are.
+class GradientSquares {
  public:
-  explicit GradStatsKernel(const ir::Node& node) {
+  explicit GradientSquares(const ir::Node& node) : ports_(node.num_inputs() - 1) {
     for (int i = 1; i < node.num_inputs(); ++i) {
       const ir::ValueType& type = node.input_type(i);
       const auto element = static_cast<int64_t>(SizeOf(type.dtype));
@@ -59,10 +60,13 @@ class GradStatsKernel : public Kernel {
         blocks_.push_back({i, begin * element, std::min(kSumBlock, n - begin), stats});
       }
     }
-    workspace_bytes_ = blocks_.size() * sizeof(Partial);
   }
 
-  void Run(const KernelArgs& args) override {
+  size_t workspace_bytes() const { return blocks_.size() * sizeof(Partial); }
+
+  // Calls done(gradient, sum, finite) for each, in order.
+  template <typename Done>
+  void Run(const KernelArgs& args, const Done& done) const {
     const float inv_scale = ScalarF32(args, 0);
     auto* partials = static_cast<Partial*>(args.workspace);
     ParallelFor(0, static_cast<int64_t>(blocks_.size()), 1, [&](int64_t first, int64_t last) {
@@ -74,16 +78,15 @@ class GradStatsKernel : public Kernel {
         partials[b] = partial;
       }
     });
-    double sum = 0;
-    int32_t first_bad = -1;
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      sum += partials[b].sum;
-      if (!partials[b].finite && first_bad < 0) first_bad = blocks_[b].port - 1;
+    size_t b = 0;
+    for (int port = 1; port <= ports_; ++port) {
+      Partial whole{0, true};
+      for (; b < blocks_.size() && blocks_[b].port == port; ++b) {
+        whole.sum += partials[b].sum;
+        whole.finite = whole.finite && partials[b].finite;
+      }
+      done(port - 1, whole.sum, whole.finite);
     }
-    *static_cast<bool*>(args.outputs[0]) = first_bad < 0;
-    *static_cast<float*>(args.outputs[1]) =
-        first_bad < 0 ? static_cast<float>(std::sqrt(sum)) : HUGE_VALF;
-    *static_cast<int32_t*>(args.outputs[2]) = first_bad;
   }
 
  private:
@@ -96,13 +99,58 @@ class GradStatsKernel : public Kernel {
     double sum;
     bool finite;
   };
+  const int ports_;
   std::vector<Block> blocks_;
+};
+
+class GradStatsKernel : public Kernel {
+ public:
+  explicit GradStatsKernel(const ir::Node& node) : squares_(node) {
+    workspace_bytes_ = squares_.workspace_bytes();
+  }
+
+  void Run(const KernelArgs& args) override {
+    double sum = 0;
+    int32_t first_bad = -1;
+    squares_.Run(args, [&](int gradient, double square, bool finite) {
+      sum += square;
+      if (!finite && first_bad < 0) first_bad = gradient;
+    });
+    *static_cast<bool*>(args.outputs[0]) = first_bad < 0;
+    *static_cast<float*>(args.outputs[1]) =
+        first_bad < 0 ? static_cast<float>(std::sqrt(sum)) : HUGE_VALF;
+    *static_cast<int32_t*>(args.outputs[2]) = first_bad;
+  }
+
+ private:
+  const GradientSquares squares_;
+};
+
+class GradSquaresKernel : public Kernel {
+ public:
+  explicit GradSquaresKernel(const ir::Node& node)
+      : squares_(node), gradients_(node.num_inputs() - 1) {
+    workspace_bytes_ = squares_.workspace_bytes();
+  }
+
+  void Run(const KernelArgs& args) override {
+    auto* const sums = static_cast<double*>(args.outputs[0]);
+    squares_.Run(args, [&](int gradient, double square, bool finite) {
+      sums[gradient] = square;
+      sums[gradients_ + gradient] = finite ? 0 : 1;
+    });
+  }
+
+ private:
+  const GradientSquares squares_;
+  const int gradients_;
 };
 
 }  // namespace
 
 void Register_cpu_simd_grad_stats(KernelRegistry& r) {
   AddSimdCandidate<GradStatsKernel>(r, "grad_stats", HasNoF64);
+  AddSimdCandidate<GradSquaresKernel>(r, "grad_squares", HasNoF64);
 }
 
 }  // namespace halftone::kernels

@@ -1,9 +1,11 @@
-// all_reduce_start all_reduce_wait all_reduce: copies are as plain here as anywhere, and what others
+// all_reduce_start all_reduce_wait all_reduce, reduce_scatter_start reduce_scatter_wait, all_gather_start
+// all_gather_wait: copies are as plain here as anywhere, and what others
 // send is added in one way on all devices.
 
 #include <utility>
 
 #include "halftone/kernels/all_reduce_kernel.h"
+#include "halftone/kernels/shard_kernels.h"
 
 namespace halftone::kernels {
 namespace {
@@ -26,6 +28,10 @@ void Register_reference_all_reduce(KernelRegistry& r) {
   AddExchange(r, "all_reduce_start", MakeAllReduceStart);
   AddExchange(r, "all_reduce_wait", MakeAllReduceWait);
   AddExchange(r, "all_reduce", MakeAllReduce);
+  AddExchange(r, "reduce_scatter_start", MakeReduceScatterStart);
+  AddExchange(r, "reduce_scatter_wait", MakeReduceScatterWait);
+  AddExchange(r, "all_gather_start", MakeAllGatherStart);
+  AddExchange(r, "all_gather_wait", MakeAllGatherWait);
 }
 
 }  // namespace halftone::kernels

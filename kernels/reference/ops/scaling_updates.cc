@@ -1,4 +1,4 @@
-// grad_stats and loss_scale_update.
+// grad_stats, grad_squares, grad_stats_of_squares and loss_scale_update.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,28 +8,64 @@
 namespace halftone::kernels {
 namespace {
 
+// The sum of squares of an unscaled gradient; clears *finite on inf or NaN.
+double SquaresOf(const RefCall& call, int port, const ir::ValueType& type, bool* finite) {
+  const float inv_scale = static_cast<float>(call.Load(0, 0));
+  double sum = 0;
+  for (int64_t i = 0; i < type.num_elements(); ++i) {
+    const double g = call.Load(port, i);
+    const double u = type.dtype == DType::kF64
+                         ? g * static_cast<double>(inv_scale)
+                         : static_cast<double>(static_cast<float>(g) * inv_scale);
+    *finite = *finite && std::isfinite(u);
+    sum += u * u;
+  }
+  return sum;
+}
+
+void StoreStats(const RefCall& call, double sum, int64_t first_bad) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  call.StoreInt(0, 0, first_bad < 0);
+  call.Store(1, 0, first_bad < 0 ? std::sqrt(sum) : infinity);
+  call.StoreInt(2, 0, first_bad);
+}
+
 RefRun MakeGradStats(RefNode& node) {
   const std::vector<ir::ValueType> types = node.inputs;
   return [=](const RefCall& call) {
-    const float inv_scale = static_cast<float>(call.Load(0, 0));
     double sum = 0;
     int first_bad = -1;
     for (int port = 1; port < static_cast<int>(types.size()); ++port) {
       bool finite = true;
-      for (int64_t i = 0; i < types[port].num_elements(); ++i) {
-        const double g = call.Load(port, i);
-        const double u = types[port].dtype == DType::kF64
-                             ? g * static_cast<double>(inv_scale)
-                             : static_cast<double>(static_cast<float>(g) * inv_scale);
-        finite = finite && std::isfinite(u);
-        sum += u * u;
-      }
+      sum += SquaresOf(call, port, types[port], &finite);
       if (!finite && first_bad < 0) first_bad = port - 1;
     }
-    const double infinity = std::numeric_limits<double>::infinity();
-    call.StoreInt(0, 0, first_bad < 0);
-    call.Store(1, 0, first_bad < 0 ? std::sqrt(sum) : infinity);
-    call.StoreInt(2, 0, first_bad);
+    StoreStats(call, sum, first_bad);
+  };
+}
+
+RefRun MakeGradSquares(RefNode& node) {
+  const std::vector<ir::ValueType> types = node.inputs;
+  return [=](const RefCall& call) {
+    const auto gradients = static_cast<int64_t>(types.size()) - 1;
+    for (int port = 1; port <= gradients; ++port) {
+      bool finite = true;
+      call.Store(0, port - 1, SquaresOf(call, port, types[port], &finite));
+      call.Store(0, gradients + port - 1, finite ? 0 : 1);
+    }
+  };
+}
+
+RefRun MakeGradStatsOfSquares(RefNode& node) {
+  const int64_t gradients = node.in(0)[1];
+  return [=](const RefCall& call) {
+    double sum = 0;
+    int64_t first_bad = -1;
+    for (int64_t i = 0; i < gradients; ++i) {
+      sum += call.Load(0, i);
+      if (call.Load(0, gradients + i) > 0 && first_bad < 0) first_bad = i;
+    }
+    StoreStats(call, sum, first_bad);
   };
 }
 
@@ -73,6 +109,8 @@ RefRun MakeLossScaleUpdate(RefNode& node) {
 
 void Register_reference_scaling_updates(KernelRegistry& r) {
   AddReference(r, "grad_stats", {DType::kF32}, MakeGradStats);
+  AddReference(r, "grad_squares", {DType::kF32}, MakeGradSquares);
+  AddReference(r, "grad_stats_of_squares", {DType::kF64}, MakeGradStatsOfSquares);
   AddReference(r, "loss_scale_update", {DType::kF32}, MakeLossScaleUpdate);
 }
 

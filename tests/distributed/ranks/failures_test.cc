@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "halftone/distributed/communicator.h"
+#include "halftone/tests/distributed/ranks/rank_folder.h"
 #include "halftone/tests/distributed/ranks/rank_models.h"
 
 namespace halftone::nn {
@@ -154,23 +155,7 @@ TEST(Options, AreChecked) {
   EXPECT_THAT(FirstError(wire.graph, OwnPart(OrdinaryBatch())), HasSubstr("wire is i64"));
 }
 
-class Checkpoint : public ::testing::Test {
- protected:
-  // One folder for all ranks.
-  void SetUp() override {
-    std::string text = (std::filesystem::temp_directory_path() / "halftone_ranks_XXXXXX").string();
-    if (Rank() == 0) {
-      ASSERT_NE(mkdtemp(text.data()), nullptr);
-    }
-    ASSERT_TRUE(distributed::World().Broadcast(text.data(), text.size(), 0).ok());
-    folder_ = text;
-  }
-  void TearDown() override {
-    ASSERT_TRUE(distributed::Barrier().ok());
-    if (Rank() == 0) std::filesystem::remove_all(folder_);
-  }
-  std::filesystem::path folder_;
-};
+class Checkpoint : public RankFolder {};
 
 TEST_F(Checkpoint, IsWrittenOnceAndLoadedByAll) {
   const std::string path = (folder_ / "state").string();
