@@ -16,7 +16,9 @@
 #include "halftone/cli/exit_status.h"
 #include "halftone/distributed/all_reduce.h"
 #include "halftone/distributed/communicator.h"
+#include "halftone/distributed/shards.h"
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ops/support/shards.h"
 #include "halftone/kernels/kernel.h"
 
 ABSL_FLAG(std::string, workload, "mlp", "a name of benchmarks/support/workloads.h");
@@ -24,6 +26,7 @@ ABSL_FLAG(int, batch, 0, "samples per step of all ranks together; 0: 16");
 ABSL_FLAG(std::string, amp, "off", "off, bf16 or f16");
 ABSL_FLAG(std::string, wire, "f32", "f32, f16 or bf16");
 ABSL_FLAG(double, bucket_mib, 25, "of gradients that travel together");
+ABSL_FLAG(bool, shard_optimizer, false, "each rank keeps the optimizer's state of its part");
 ABSL_FLAG(int, threads, 1, "CPU threads of each rank");
 ABSL_FLAG(int, steps, 5, "timed steps");
 
@@ -32,47 +35,82 @@ namespace {
 
 // Of one exchange of the profiled step.
 struct Bucket {
-  std::string name;
-  int64_t elements = 0;  // of the buffer that travels
+  std::string op, name;
+  int64_t elements = 0;        // of the buffer that travels
+  std::vector<int64_t> parts;  // of each rank, where they differ
+  DType dtype = DType::kF32;
   double start_s = 0, wait_s = 0;
   double alone_s = 0;  // from start to end with nothing else to do
 };
 
-// Seconds of the same exchange when nobody computes beside it: the median of 5.
-absl::StatusOr<double> AloneSeconds(int64_t elements, DType wire) {
-  distributed::Communicator& world = distributed::World();
-  distributed::AllReduce reduction(world, wire, elements, /*mean=*/true);
-  Tensor buffer =
-      Tensor::Zeros(wire, Shape({distributed::AllReduce::BufferElements(elements, world.size())}));
+// Seconds of an exchange when nobody computes beside it, begun by `start`: the median of 5.
+template <typename Exchange, typename Start>
+absl::StatusOr<double> MedianAlone(Exchange& exchange, const Start& start) {
   absl::Status status;
   const double seconds = MedianSeconds(5, [&] {
-    if (status.ok()) status = world.Barrier("benchmark");
+    if (status.ok()) status = distributed::World().Barrier("benchmark");
     bool failed = false;
-    reduction.Start(buffer.raw(), false);
-    if (const absl::Status waited = reduction.Wait(&failed); status.ok()) status = waited;
+    start();
+    if (const absl::Status waited = exchange.Wait(&failed); status.ok()) status = waited;
   });
   HT_RETURN_IF_ERROR(status);
   return seconds;
 }
 
+absl::StatusOr<double> AloneSeconds(const Bucket& bucket) {
+  distributed::Communicator& world = distributed::World();
+  const auto zeros = [&](int64_t elements) {
+    return Tensor::Zeros(bucket.dtype, Shape({elements}));
+  };
+  if (bucket.op == "all_gather_start") {
+    distributed::AllGather gather(world, bucket.dtype, bucket.parts);
+    Tensor buffer = zeros(bucket.elements);
+    return MedianAlone(gather, [&] { gather.Start(buffer.raw()); });
+  }
+  if (bucket.op == "reduce_scatter_start") {
+    distributed::ReduceScatter reduction(world, bucket.dtype, bucket.parts, /*mean=*/true);
+    Tensor buffer = zeros(distributed::ReduceScatter::BufferElements(bucket.parts, world.rank()));
+    return MedianAlone(reduction, [&] { reduction.Start(buffer.raw(), false); });
+  }
+  distributed::AllReduce reduction(world, bucket.dtype, bucket.elements, /*mean=*/true);
+  Tensor buffer = zeros(distributed::AllReduce::BufferElements(bucket.elements, world.size()));
+  return MedianAlone(reduction, [&] { reduction.Start(buffer.raw(), false); });
+}
+
+Bucket BucketOf(const ir::Node& start, double seconds) {
+  Bucket bucket;
+  bucket.op = start.op().name;
+  bucket.name = start.name();
+  bucket.start_s = seconds;
+  bucket.dtype = start.output_type().dtype;
+  if (bucket.op == "all_reduce_start") {
+    for (const ir::Value& x : start.inputs()) bucket.elements += x.type().num_elements();
+  } else {
+    const ops::ShardLayout layout = *ops::ShardLayout::Of(bucket.op, start.attrs());
+    bucket.parts = layout.parts;
+    bucket.elements = layout.elements();
+  }
+  return bucket;
+}
+
 // Runs one step more and looks at its exchanges.
 absl::StatusOr<std::vector<Bucket>> ProfileExchanges(TrainingStep& graph,
-                                                     const std::vector<Tensor>& data, DType wire) {
+                                                     const std::vector<Tensor>& data) {
   std::vector<Bucket> buckets;
   size_t waited = 0;
   graph.set_profile([&](const ir::Node& node, const kernels::Kernel&, double seconds) {
-    if (node.op().name == "all_reduce_start") {
-      buckets.push_back({node.name(), 0, seconds, 0, 0});
-      for (const ir::Value& x : node.inputs()) buckets.back().elements += x.type().num_elements();
-    } else if (node.op().name == "all_reduce_wait" && waited < buckets.size()) {
-      buckets[waited++].wait_s = seconds;
+    if (!node.op().communicates) return;
+    if (node.op().name.ends_with("_start")) {
+      buckets.push_back(BucketOf(node, seconds));
+    } else if (node.op().name.ends_with("_wait") && waited < buckets.size()) {
+      buckets[waited++].wait_s = seconds;  // in the order of the starts
     }
   });
   std::vector<Tensor> out = {Tensor::Zeros(DType::kF32, {})};
   HT_RETURN_IF_ERROR(graph.Run(data, absl::MakeSpan(out)));
   graph.set_profile(nullptr);
   for (Bucket& bucket : buckets) {
-    HT_ASSIGN_OR_RETURN(bucket.alone_s, AloneSeconds(bucket.elements, wire));
+    HT_ASSIGN_OR_RETURN(bucket.alone_s, AloneSeconds(bucket));
   }
   return buckets;
 }
@@ -96,7 +134,8 @@ absl::Status Run() {
   HT_RETURN_IF_ERROR(cli::OptionError(SetPrecision(graph, absl::GetFlag(FLAGS_amp))));
   graph.config.data_parallel(
       {.bucket_bytes = static_cast<int64_t>(absl::GetFlag(FLAGS_bucket_mib) * (1 << 20)),
-       .wire_dtype = *wire});
+       .wire_dtype = *wire,
+       .shard_optimizer = absl::GetFlag(FLAGS_shard_optimizer)});
 
   std::vector<Tensor> out = {Tensor::Zeros(DType::kF32, {})};
   const std::vector<Tensor>& data = (*workload)->data;
@@ -108,18 +147,18 @@ absl::Status Run() {
   HT_RETURN_IF_ERROR(status);
   const double seconds = MedianSeconds(absl::GetFlag(FLAGS_steps), step);
   HT_RETURN_IF_ERROR(status);
-  HT_ASSIGN_OR_RETURN(const std::vector<Bucket> buckets, ProfileExchanges(graph, data, *wire));
+  HT_ASSIGN_OR_RETURN(const std::vector<Bucket> buckets, ProfileExchanges(graph, data));
 
   double waits = 0, alone = 0, starts = 0, mib = 0;
   for (const Bucket& bucket : buckets) {
-    const double own =
-        static_cast<double>(bucket.elements) * static_cast<double>(SizeOf(*wire)) / (1 << 20);
+    const double own = static_cast<double>(bucket.elements) *
+                       static_cast<double>(SizeOf(bucket.dtype)) / (1 << 20);
     waits += bucket.wait_s;
     alone += bucket.alone_s;
     starts += bucket.start_s;
     mib += own;
     if (distributed::Rank() != 0) continue;
-    std::fprintf(stderr, "%-12s %8.2f MiB  start %7.2f ms  wait %7.2f ms  alone %7.2f ms\n",
+    std::fprintf(stderr, "%-20s %8.2f MiB  start %7.2f ms  wait %7.2f ms  alone %7.2f ms\n",
                  bucket.name.c_str(), own, 1e3 * bucket.start_s, 1e3 * bucket.wait_s,
                  1e3 * bucket.alone_s);
   }
@@ -129,7 +168,7 @@ absl::Status Run() {
   std::printf(
       "{\"name\": \"%s\", \"ranks\": %d, \"threads\": %d, \"batch\": %lld, \"amp\": \"%s\", "
       "\"wire\": \"%s\", \"step_s\": %.6f, \"samples_per_s\": %.3f, \"buckets\": %zu, "
-      "\"gradient_mib\": %.2f, \"start_s\": %.6f, \"wait_s\": %.6f, \"alone_s\": %.6f, "
+      "\"exchanged_mib\": %.2f, \"start_s\": %.6f, \"wait_s\": %.6f, \"alone_s\": %.6f, "
       "\"overlap\": %.3f}\n",
       name.c_str(), ranks, threads, static_cast<long long>(batch), absl::GetFlag(FLAGS_amp).c_str(),
       Name(*wire), seconds, static_cast<double>(batch) / seconds, buckets.size(), mib, starts,

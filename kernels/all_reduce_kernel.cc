@@ -49,7 +49,7 @@ class AllReduceStart : public Kernel {
     const bool failed = args.state->failed_here;
     for (size_t i = 0; i < packing_.pieces.size() && !failed; ++i) {
       CopyAs(args.inputs[i], packing_.dtype, buffer + packing_.Offset(i), packing_.wire,
-           packing_.pieces[i].count);
+             packing_.pieces[i].count);
     }
     if (reduction_ != nullptr) reduction_->Start(buffer, failed);
   }
@@ -80,7 +80,7 @@ class AllReduceWait : public Kernel {
     const auto* const buffer = static_cast<const char*>(args.inputs[0]);
     for (size_t i = 0; i < packing_.pieces.size(); ++i) {
       CopyAs(buffer + packing_.Offset(i), packing_.wire, args.outputs[i], packing_.dtype,
-           packing_.pieces[i].count);
+             packing_.pieces[i].count);
     }
   }
 

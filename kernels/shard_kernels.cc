@@ -140,8 +140,7 @@ class AllGatherStart : public Kernel {
                 node.output_type().dtype),
         gaps_(layout, node.output_type().dtype) {
     if (communicator == nullptr) return;
-    gathering_ =
-        std::make_unique<AllGather>(*communicator, node.output_type().dtype, layout.parts);
+    gathering_ = std::make_unique<AllGather>(*communicator, node.output_type().dtype, layout.parts);
   }
 
   const Pieces pieces_;
@@ -162,9 +161,8 @@ class ShardsWait : public Kernel {
     if (communicator_ != nullptr) {
       distributed::Collective* const exchange = communicator_->Find(args.inputs[0]);
       bool failed = false;
-      args.state->error = exchange == nullptr
-                              ? FailedPrecondition(name_, ": nothing was started")
-                              : exchange->Wait(&failed);
+      args.state->error = exchange == nullptr ? FailedPrecondition(name_, ": nothing was started")
+                                              : exchange->Wait(&failed);
       if (!args.state->error.ok()) return;
       if (failed) args.state->failed_elsewhere = true;
       if (failed || args.state->failed_here) return;

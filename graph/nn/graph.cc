@@ -263,8 +263,8 @@ absl::StatusOr<StateDict> Graph::TakeState(int to, bool for_checkpoint) {
   absl::StatusOr<StateDict> state = own();
   if (impl_->declared.state_owners().empty()) return state;
   HT_RETURN_IF_ERROR(distributed::World().Agree(state.status(), "gathering state"));
-  HT_RETURN_IF_ERROR(distributed::World().Agree(
-      GatherState(impl_->declared, to, "", *state), "gathering state"));
+  HT_RETURN_IF_ERROR(
+      distributed::World().Agree(GatherState(impl_->declared, to, "", *state), "gathering state"));
   return state;
 }
 

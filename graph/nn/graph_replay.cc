@@ -34,7 +34,10 @@ std::vector<std::pair<std::string, ir::Value>> GradientsOf(const ir::Graph& grap
                                                            const Declaration& declared) {
   std::vector<std::pair<std::string, ir::Value>> gradients;
   for (const OptimizerEntry& entry : declared.optimizers()) {
-    const ir::Node* const stats = graph.FindNode(entry.name + ".grad_stats");
+    // Where ranks have some of the gradients each, those of this one; the others are empty.
+    const ir::Node* const squares = graph.FindNode(entry.name + ".grad_squares");
+    const ir::Node* const stats =
+        squares != nullptr ? squares : graph.FindNode(entry.name + ".grad_stats");
     for (size_t i = 0; i < entry.parameter_names.size(); ++i) {
       const std::string& parameter = entry.parameter_names[i];
       const auto port = static_cast<int>(i) + 1;
@@ -42,7 +45,8 @@ std::vector<std::pair<std::string, ir::Value>> GradientsOf(const ir::Graph& grap
           graph.FindCommit(optim::SlotVariable(entry.name, parameter, optim::kGradSumSlot));
       if (sum != nullptr) {
         gradients.emplace_back(parameter, sum->input(0));
-      } else if (stats != nullptr && port < stats->num_inputs()) {
+      } else if (stats != nullptr && port < stats->num_inputs() &&
+                 (squares == nullptr || stats->input_type(port).num_elements() > 0)) {
         gradients.emplace_back(parameter, stats->input(port));
       }
     }

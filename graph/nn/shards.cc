@@ -53,8 +53,8 @@ absl::Status HandOver(const ShardedVariable& variable, bool at_first,
       HT_RETURN_IF_ERROR(world.Send(nullptr, 0, 0, variable.owner));
     }
     // What another rank than the first has is not the job's state.
-    const bool has_value = held.early.defined() ||
-                           (held.storage != nullptr && held.storage->materialised());
+    const bool has_value =
+        held.early.defined() || (held.storage != nullptr && held.storage->materialised());
     if (has_value && !at_first) held = {};
   }
   if (is_owner) store.Put(variable.name, std::move(held));
@@ -74,8 +74,8 @@ StateOwners AssignOwners(const Declaration& declared, int ranks) {
   ForEachParameter(declared, [&](const OptimizerEntry& entry, size_t group, const std::string&,
                                  const VariableStorage& parameter) {
     const auto copies = static_cast<int64_t>(1 + entry.SlotsOf(group).size());
-    const int64_t bytes = copies * parameter.shape().num_elements() *
-                          static_cast<int64_t>(SizeOf(parameter.dtype()));
+    const int64_t bytes =
+        copies * parameter.shape().num_elements() * static_cast<int64_t>(SizeOf(parameter.dtype()));
     const auto known = declared.state_owners().find(&parameter);
     if (known == declared.state_owners().end()) return loads.push_back({&parameter, bytes});
     owners.insert(*known);
@@ -99,8 +99,11 @@ std::vector<ShardedVariable> ShardedState(const Declaration& declared) {
     const auto owner = declared.state_owners().find(&parameter);
     if (owner == declared.state_owners().end()) return;
     for (std::string& slot : entry.SlotsOf(group)) {
-      variables.push_back({optim::SlotVariable(entry.name, name, slot), slot, name,
-                           {parameter.dtype(), parameter.shape()}, owner->second});
+      variables.push_back({optim::SlotVariable(entry.name, name, slot),
+                           slot,
+                           name,
+                           {parameter.dtype(), parameter.shape()},
+                           owner->second});
     }
   });
   return variables;

@@ -159,8 +159,8 @@ void Tracer::DeclareUnused(const OptimizerEntry& entry) {
 
 void Tracer::EmitOptimizers() {
   ir::Builder& builder = trace_.builder();
-  const StateOwners owners = ShardsState(config_) ? AssignOwners(declared_, distributed::Size())
-                                                  : StateOwners();
+  const StateOwners owners =
+      ShardsState(config_) ? AssignOwners(declared_, distributed::Size()) : StateOwners();
   for (const OptimizerEntry& entry : declared_.optimizers()) {
     builder.At(internal::ToSourceLocation(entry.added_at));
     const absl::Status checked = CheckOptimizer(entry);

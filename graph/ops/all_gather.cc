@@ -13,14 +13,9 @@ constexpr char kGatherSource[] =
 
 using Dims = std::vector<int64_t>;
 
-absl::StatusOr<DType> WeightDType(const ir::InferContext& ctx) {
-  const DType dtype = ctx.attrs.GetDType("dtype");
-  if (ir::kFloats.Contains(dtype)) return dtype;
-  return InvalidArgument(ctx.op, ": dtype is ", Name(dtype), "; expected f64, f32, f16 or bf16");
-}
-
 Types InferGatherStart(const ir::InferContext& ctx) {
-  HT_ASSIGN_OR_RETURN(const DType dtype, WeightDType(ctx));
+  HT_ASSIGN_OR_RETURN(const DType dtype,
+                      NamedFloat(ctx, ctx.inputs.empty() ? DType::kF32 : ctx.inputs[0].dtype));
   HT_ASSIGN_OR_RETURN(const ShardLayout layout, ShardLayout::Of(ctx.op, ctx.attrs));
   const std::vector<size_t> own = layout.OwnedBy(ctx.attrs.GetInt("rank"));
   if (ctx.inputs.size() != own.size()) {
@@ -75,7 +70,8 @@ ir::OpRecord GatherStartRecord() {
                /*variadic=*/true}};
   r.outputs = {{"buffer", "for one all_gather_wait"}};
   r.attrs = GatherAttrs();
-  r.attrs.push_back(Optional("dtype", DType::kF32, "of the parameters, in which they travel"));
+  r.attrs.push_back(Optional("dtype", std::string(),
+                             "of the parameters, in which they travel; empty: x's, f32 without x"));
   r.infer = InferGatherStart;
   r.amp = Untouched("made when precision is decided", {});
   r.communicates = true;
@@ -91,13 +87,15 @@ ir::OpRecord GatherStartRecord() {
                    const ir::Attributes& attrs) -> std::vector<ir::Expr> {
     const absl::Status alone = CheckAlone("all_gather_start", attrs);
     if (!alone.ok()) b.Fail(alone);
+    const DType dtype = ParseDType(attrs.GetString("dtype"))
+                            .value_or(inputs.empty() ? DType::kF32 : inputs[0].dtype());
     std::vector<ir::Expr> flat;
     int64_t left = ShardLayout::Of("all_gather_start", attrs)->elements();
     for (const ir::Expr& x : inputs) {
       flat.push_back(b.Op("reshape", {x}, {{"shape", Dims{x.shape().num_elements()}}}));
       left -= x.shape().num_elements();
     }
-    flat.push_back(b.Constant(Tensor::Zeros(attrs.GetDType("dtype"), Shape({left}))));
+    flat.push_back(b.Constant(Tensor::Zeros(dtype, Shape({left}))));
     return {b.Op("concat", flat, {{"axis", int64_t{0}}})};
   };
   return r;

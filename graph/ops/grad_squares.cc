@@ -2,6 +2,7 @@
 // gradients exchange theirs.
 #include <limits>
 
+#include "halftone/graph/ops/support/expr.h"
 #include "halftone/graph/ops/support/nn.h"
 
 namespace halftone::ops {
@@ -38,8 +39,8 @@ Expr AnyNotFinite(ir::Builder& b, Expr unscaled) {
   const int64_t count = unscaled.shape().num_elements();
   if (count == 0) return b.Constant(Tensor::Zeros(DType::kF64, Shape({1})));
   const Expr flat = b.Op("reshape", {unscaled}, {{"shape", Ints{count}}});
-  const Expr is_finite = b.Op("equal", {flat - flat, b.ScalarLike(flat, 0)});
-  const Expr bad = b.Op("where", {is_finite, b.Scalar(DType::kF64, 0), b.Scalar(DType::kF64, 1)});
+  const Expr is_finite = Equal(flat - flat, Number(flat, 0));
+  const Expr bad = Where(is_finite, b.Scalar(DType::kF64, 0), b.Scalar(DType::kF64, 1));
   return b.Op("max", {bad}, {{"axes", Ints{0}}, {"keepdim", true}});
 }
 
@@ -63,23 +64,19 @@ std::vector<Expr> DecomposeOfSquares(ir::Builder& b, const std::vector<Expr>& in
                                      const ir::Attributes&) {
   const int64_t gradients = inputs[0].shape()[1];
   const auto row = [&](int64_t i) {
-    const Expr part = b.Op(
-        "slice", {inputs[0]},
-        {{"starts", Ints{i, 0}}, {"limits", Ints{i + 1, gradients}}, {"strides", Ints{1, 1}}});
+    const Expr part =
+        b.Op("slice", {inputs[0]},
+             {{"starts", Ints{i, 0}}, {"limits", Ints{i + 1, gradients}}, {"strides", Ints{1, 1}}});
     return b.Op("reshape", {part}, {{"shape", Ints{gradients}}});
   };
-  const Expr bad =
-      b.Op("where", {b.Op("greater", {row(1), b.Scalar(DType::kF64, 0)}),
-                     b.Scalar(DType::kF64, 1), b.Scalar(DType::kF64, 0)});
+  const Expr counts = row(1);
+  const Expr bad = Where(Less(Number(counts, 0), counts), Number(counts, 1), Number(counts, 0));
   const Expr worst = b.Op("max", {bad}, {{"axes", Ints{0}}});
-  const Expr finite = b.Op("equal", {worst, b.Scalar(DType::kF64, 0)});
-  const Expr norm =
-      b.Cast(b.Op("sqrt", {b.Op("sum", {row(0)}, {{"axes", Ints{0}}})}), DType::kF32);
+  const Expr finite = Equal(worst, Number(worst, 0));
+  const Expr norm = CastTo(Sqrt(b.Op("sum", {row(0)}, {{"axes", Ints{0}}})), DType::kF32);
   const Expr first = b.Cast(b.Op("argmax", {bad}, {{"axis", int64_t{0}}}), DType::kI32);
-  return {finite,
-          b.Op("where", {finite, norm,
-                         b.Scalar(DType::kF32, std::numeric_limits<double>::infinity())}),
-          b.Op("where", {finite, b.Scalar(DType::kI32, -1), first})};
+  return {finite, Where(finite, norm, Number(norm, std::numeric_limits<double>::infinity())),
+          Where(finite, Number(first, -1), first)};
 }
 
 constexpr char kSquaresSource[] =

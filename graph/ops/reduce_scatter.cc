@@ -32,8 +32,8 @@ Types InferScatterStart(const ir::InferContext& ctx) {
     return OpError(ctx, "input ", i, " is ", ctx.inputs[i], "; expected ",
                    layout.pieces[i].shape.ToString(), ", as `shapes` says");
   }
-  HT_ASSIGN_OR_RETURN(
-      Shape shape, MakeShape(ctx, Dims{layout.ScatterElements(ctx.attrs.GetInt("rank"))}));
+  HT_ASSIGN_OR_RETURN(Shape shape,
+                      MakeShape(ctx, Dims{layout.ScatterElements(ctx.attrs.GetInt("rank"))}));
   return OneType(wire, std::move(shape));
 }
 
@@ -45,10 +45,7 @@ Types InferScatterWait(const ir::InferContext& ctx) {
     return OpError(ctx, "buffer is ", ctx.inputs[0], "; expected [", expected,
                    "], as shapes, owners and rank say");
   }
-  const DType dtype = ctx.attrs.GetDType("dtype");
-  if (!ir::kFloats.Contains(dtype)) {
-    return OpError(ctx, "dtype is ", Name(dtype), "; expected f64, f32, f16 or bf16");
-  }
+  HT_ASSIGN_OR_RETURN(const DType dtype, NamedFloat(ctx, ctx.inputs[0].dtype));
   std::vector<ir::ValueType> types;
   for (const size_t i : layout.OwnedBy(rank)) types.push_back({dtype, layout.pieces[i].shape});
   return types;
@@ -124,7 +121,7 @@ ir::OpRecord ScatterWaitRecord() {
                /*variadic=*/true}};
   r.outputs = {{"dx", "one for each that this rank owns"}};
   r.attrs = ScatterAttrs();
-  r.attrs.push_back(Optional("dtype", DType::kF32, "of the gradients"));
+  r.attrs.push_back(Optional("dtype", std::string(), "of the gradients; empty: the buffer's"));
   r.infer = InferScatterWait;
   r.amp = Untouched("made when precision is decided", {0});
   r.communicates = true;
@@ -133,14 +130,14 @@ ir::OpRecord ScatterWaitRecord() {
                    const ir::Attributes& attrs) -> std::vector<ir::Expr> {
     const absl::Status alone = CheckAlone("reduce_scatter_wait", attrs);
     if (!alone.ok()) b.Fail(alone);
+    const DType dtype = ParseDType(attrs.GetString("dtype")).value_or(inputs[0].dtype());
     std::vector<ir::Expr> gradients;
     for (const ShardLayout::Piece& piece : ShardLayout::Of("reduce_scatter_wait", attrs)->pieces) {
       const ir::Expr part = b.Op("slice", {inputs[0]},
                                  {{"starts", Dims{piece.offset}},
                                   {"limits", Dims{piece.offset + piece.shape.num_elements()}},
                                   {"strides", Dims{1}}});
-      gradients.push_back(b.Cast(b.Op("reshape", {part}, {{"shape", ToInts(piece.shape)}}),
-                                 attrs.GetDType("dtype")));
+      gradients.push_back(b.Cast(b.Op("reshape", {part}, {{"shape", ToInts(piece.shape)}}), dtype));
     }
     return gradients;
   };

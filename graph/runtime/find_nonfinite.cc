@@ -43,7 +43,9 @@ class Search {
     };
     for (const ir::Output& output : graph_.outputs()) look_at(output.value);
     for (const auto& node : graph_.nodes()) {
-      if (!passes::IsOp(*node, "commit") && !passes::IsOp(*node, "grad_stats")) continue;
+      const bool looks = passes::IsOp(*node, "commit") || passes::IsOp(*node, "grad_stats") ||
+                         passes::IsOp(*node, "grad_squares");
+      if (!looks) continue;
       for (const ir::Value& input : node->inputs()) look_at(input);
     }
     return first;

@@ -30,7 +30,7 @@ int ScaledValues::Find(ir::Value value) const {
 // something unscales by itself.
 int ScaledValues::PowerOf(const ir::Node& node) const {
   if (passes::IsUpdate(node) || passes::IsOp(node, "grad_stats") ||
-      passes::IsOp(node, "loss_scale_update"))
+      passes::IsOp(node, "grad_squares") || passes::IsOp(node, "loss_scale_update"))
     return 0;
   int sum = 0, largest = 0;
   for (const ir::Value& input : node.inputs()) {

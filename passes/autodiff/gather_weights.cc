@@ -14,8 +14,7 @@ GatherWeights::GatherWeights(ir::Builder& builder, std::string name, int64_t ran
 
 absl::Status GatherWeights::Add(const ir::Variable& parameter, int64_t owner, ir::Expr updated) {
   const DType dtype = parameter.type.dtype;
-  const int64_t bytes =
-      parameter.type.num_elements() * static_cast<int64_t>(SizeOf(dtype));
+  const int64_t bytes = parameter.type.num_elements() * static_cast<int64_t>(SizeOf(dtype));
   Bucket& bucket = open_[dtype];
   if (!bucket.parameters.empty() && bucket.bytes + bytes > bucket_bytes_) Start(bucket, dtype);
   bucket.parameters.push_back(parameter.name);
@@ -32,7 +31,8 @@ ir::Attributes GatherWeights::LayoutOf(const Bucket& bucket) const {
 
 void GatherWeights::Start(Bucket& bucket, DType dtype) {
   ir::Attributes attrs = LayoutOf(bucket);
-  attrs.Set("dtype", dtype);
+  // The same word on all ranks, whether they have parameters of the bucket or not.
+  if (dtype != DType::kF32) attrs.Set("dtype", std::string(Name(dtype)));
   b_.NameNext(Concat(name_, ".weights", started_.size()));
   bucket.buffer = b_.Op("all_gather_start", bucket.own, std::move(attrs));
   started_.push_back(std::exchange(bucket, Bucket()));

@@ -206,7 +206,9 @@ class Reduction {
     ir::Attributes of_start = layout, of_wait = layout;
     of_start.Set("reduction", wishes.GetString("reduction"));
     of_start.Set("wire", Wire(inputs[0].dtype()));
-    of_wait.Set("dtype", inputs[0].dtype());
+    if (Wire(inputs[0].dtype()) != inputs[0].dtype()) {
+      of_wait.Set("dtype", std::string(Name(inputs[0].dtype())));
+    }
     const std::string name = Concat("bucket", waits.size());
     b_.NameNext(name);
     const Expr buffer = b_.Op("reduce_scatter_start", inputs, of_start);
@@ -230,9 +232,8 @@ class Reduction {
     for (int i = 0; i < optimizer.num_inputs(); ++i) {
       const Gradient gradient = GradientOf(optimizer, i);
       const std::string& param = attrs.Get<Names>("grad_params")[static_cast<size_t>(i)];
-      const auto found = std::find_if(own_.begin(), own_.end(), [&](const auto& own) {
-        return own.first == gradient;
-      });
+      const auto found = std::find_if(own_.begin(), own_.end(),
+                                      [&](const auto& own) { return own.first == gradient; });
       if (found == own_.end()) {
         elsewhere.push_back(param);
         continue;

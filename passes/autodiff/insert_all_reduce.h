@@ -11,6 +11,14 @@
 //          %r0 = all_reduce_wait(%b1) {ranks=4, shapes=["[4,8]"]}
 //          %norm, %applied = optimizer(%r0, %r1) {params=["w0", "w1"], ...}
 //
+// With shard_optimizer, on rank 1, where `owners` of the optimizer has rank 0 for w0 and rank 1 for w1:
+//
+//          %b0 = reduce_scatter_start(%dw1) {owners=[1], rank=1, ranks=4, shapes=["[8,16]"]}
+//          %b1 = reduce_scatter_start(%dw0) {owners=[0], rank=1, ranks=4, shapes=["[4,8]"]}
+//          %r1 = reduce_scatter_wait(%b0) {...}
+//          reduce_scatter_wait(%b1) {...}
+//          %norm, %applied = optimizer(%r1) {params=["w0", "w1"], grads_elsewhere=["w0"], rank=1, ...}
+//
 // A bucket holds gradients of one dtype, in the order in which backward makes them, and is begun as
 // soon as its last one is there; one that is full begins another. Waits are behind all gradients, in
 // the order of the starts: as late as their first reader, the check of all gradients or an update.
@@ -27,7 +35,8 @@
 // never:      reduces what `gradient` markers give, which is the user's.
 // order:      after accumulate-gradients, before insert-optimizers.
 // stats:      buckets, gradients, bytes
-// errors:     InvalidArgument: two `data_parallel` markers.
+// errors:     InvalidArgument: two `data_parallel` markers. Unimplemented: shard_optimizer with an optimizer
+//             whose losses have different scalers.
 #pragma once
 
 #include <memory>

@@ -251,9 +251,8 @@ class Lowering {
     b_.NameNext(Named("grad_squares"));
     const Expr own = b_.Op("grad_squares", inputs);
     b_.NameNext(Named("grad_squares_of_all"));
-    const Expr all =
-        b_.Op("all_reduce", {own},
-              {{"ranks", attrs().GetInt("ranks")}, {"reduction", std::string("sum")}});
+    const Expr all = b_.Op("all_reduce", {own},
+                           {{"ranks", attrs().GetInt("ranks")}, {"reduction", std::string("sum")}});
     b_.NameNext(Named("grad_stats"));
     return b_.Make("grad_stats_of_squares", {all});
   }
@@ -301,9 +300,8 @@ class Lowering {
     const auto gradient = [this](const Update& at) {
       return KeyOf(groups_[at.group]->input(at.input));
     };
-    std::stable_sort(order.begin(), order.end(), [&](const Update& a, const Update& b) {
-      return gradient(a) < gradient(b);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Update& a, const Update& b) { return gradient(a) < gradient(b); });
     return order;
   }
 

@@ -18,6 +18,13 @@
 // that are checked. With clip_norm_of_all the coefficient is made of one norm over all optimizers
 // that say so and do not skip the step.
 //
+// Where the optimizer has `owners` (insert_all_reduce.h) a rank updates and averages the parameters that it
+// owns, takes the others from those that do (gather_weights.h), and makes the statistics with all:
+//
+//          %squares = grad_squares(%inv, %dw)                  // 0 where another rank has the gradient
+//          %of_all = all_reduce(%squares) {reduction="sum"}
+//          %finite, %norm, %bad = grad_stats_of_squares(%of_all)
+//
 // Where the gradient of a table is that of embeddings with sparse = true alone, grad_stats and the
 // update get its rows (row_gradients.h):
 //

@@ -1,6 +1,8 @@
 """Trains a small classifier on all processes that mpirun has started, each on its part of every batch.
 
-mpirun -n 2 python3 train_distributed.py
+mpirun -n 2 python3 train_distributed.py [--shard]
+
+--shard: each process keeps the optimizer's state of some of the parameters alone; the losses are the same.
 """
 
 import sys
@@ -13,12 +15,12 @@ BATCH, EPOCHS, SAMPLES = 32, 12, 1024  # of all ranks together
 
 
 class Classifier(nn.Graph):
-    def __init__(self) -> None:
+    def __init__(self, shard: bool) -> None:
         super().__init__()
         self.fc1 = nn.Linear(8, 32)
         self.fc2 = nn.Linear(32, 4)
         self.optimizer = self.add_optimizer(optim.Adam(self.parameters(), lr=1e-2))
-        self.config.data_parallel()
+        self.config.data_parallel(shard_optimizer=shard)
 
     def build(self, x: nn.Value, y: nn.Value) -> nn.Value:
         loss = nn.cross_entropy(self.fc2(nn.tanh(self.fc1(x))), y)
@@ -38,7 +40,7 @@ def main() -> int:
     ranks = distributed.size()
     x, y = samples()
     order = distributed.Sampler(len(x), BATCH // ranks, tail="drop")
-    model = Classifier()
+    model = Classifier(shard="--shard" in sys.argv[1:])
     loss = 0.0
     for epoch in range(EPOCHS):
         order.set_epoch(epoch)

@@ -11,7 +11,9 @@
 namespace halftone::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Job : public ::testing::Test {
  protected:
@@ -28,6 +30,24 @@ TEST_F(Job, OfTwoRanksPassesItsTests) {
 TEST_F(Job, OfFourRanksPassesItsTests) {
   const Result job = StartJob(4, "tests/rank_tests");
   EXPECT_EQ(job.status, 0) << job.output;
+}
+
+// A job of one rank of each of two programs.
+Result StartPair(const std::string& first, const std::string& second) {
+  return StartJob(1, first, Concat(": -n 1 ", HALFTONE_BINARY_DIR, "/", second));
+}
+
+TEST_F(Job, OfTwoVersionsNamesTheRankAndBoth) {
+  const Result same = StartPair("tests/train_once", "tests/train_once");
+  EXPECT_EQ(same.status, 0) << same.output;
+  EXPECT_THAT(same.output, AllOf(HasSubstr("rank 0: trained"), HasSubstr("rank 1: trained")));
+  const Result job = StartPair("tests/train_once", "tests/train_once_of_0_0_9");
+  EXPECT_NE(job.status, 0);
+  // Both ranks say the same; MPI may end one before it has.
+  EXPECT_THAT(job.output,
+              HasSubstr(Concat("rank 1: graph @line: the version of Halftone: 0.0.9, of rank 0 ",
+                               Version(), "; expected the same program on all ranks")));
+  EXPECT_THAT(job.output, Not(HasSubstr("trained")));
 }
 
 // A variable of the environment while it lives.

@@ -274,8 +274,8 @@ void AddGradStats(std::vector<OpCase>& cases) {
   mixed.inputs[1] = Pinned(mixed.inputs[1]);
   mixed.inputs[2] = Pinned(mixed.inputs[2]);
   cases.push_back(InF32(mixed));
-  mixed.op = "grad_squares";
-  cases.push_back(InF32(mixed));
+  OpCase squares = Case("grad_squares", "several_dtypes", mixed.inputs);
+  cases.push_back(InF32(squares));
 }
 
 // Sums of squares, then whether each gradient has an element that is not finite.

@@ -5,38 +5,37 @@
 namespace halftone::testing {
 namespace {
 
-using Shapes = std::vector<std::string>;
-using Numbers = std::vector<int64_t>;
+using PieceShapes = std::vector<std::string>;
+using Positions = std::vector<int64_t>;
 
-ir::Attributes Layout(const Shapes& shapes) {
+ir::Attributes ShardLayoutAttrs(const PieceShapes& shapes) {
   return {{"ranks", int64_t{1}},
           {"rank", int64_t{0}},
           {"shapes", shapes},
-          {"owners", Numbers(shapes.size(), 0)}};
+          {"owners", Positions(shapes.size(), 0)}};
 }
 
 // Starts take their operands apart, waits the buffer: whole elements and 1 more, rounded up to 32.
-void AddScatter(std::vector<OpCase>& cases) {
+void AddShardScatter(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& variant, std::vector<OpInput> inputs,
-                       const Shapes& shapes, int64_t buffer) {
-    ir::Attributes start = Layout(shapes);
+                       const PieceShapes& shapes, int64_t buffer) {
+    ir::Attributes start = ShardLayoutAttrs(shapes);
     start.Set("reduction", std::string("sum"));
     cases.push_back(NoGradient(Case("reduce_scatter_start", variant, std::move(inputs), start)));
-    cases.push_back(
-        NoGradient(Case("reduce_scatter_wait", variant, {Reals({buffer})}, Layout(shapes))));
+    cases.push_back(NoGradient(
+        Case("reduce_scatter_wait", variant, {Reals({buffer})}, ShardLayoutAttrs(shapes))));
   };
   add("one", {Reals({3, 11})}, {"[3,11]"}, 64);
   add("several", {Reals({33}), Reals({2, 3, 5}), Reals({})}, {"[33]", "[2,3,5]", "[]"}, 96);
   add("empty", {Reals({0, 5}), Reals({2})}, {"[0,5]", "[2]"}, 32);
 }
 
-void AddGather(std::vector<OpCase>& cases) {
+void AddShardGather(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& variant, std::vector<OpInput> inputs,
-                       const Shapes& shapes, int64_t buffer, const Numbers& pieces) {
-    OpCase start = NoGradient(Case("all_gather_start", variant, std::move(inputs), Layout(shapes)));
-    start.dtypes = {DType::kF32};  // the attribute `dtype` is that of the operands
-    cases.push_back(start);
-    ir::Attributes wait = Layout(shapes);
+                       const PieceShapes& shapes, int64_t buffer, const Positions& pieces) {
+    cases.push_back(
+        NoGradient(Case("all_gather_start", variant, std::move(inputs), ShardLayoutAttrs(shapes))));
+    ir::Attributes wait = ShardLayoutAttrs(shapes);
     wait.Set("pieces", pieces);
     cases.push_back(NoGradient(Case("all_gather_wait", variant, {Reals({buffer})}, wait)));
   };
@@ -47,8 +46,8 @@ void AddGather(std::vector<OpCase>& cases) {
 }  // namespace
 
 void AddCases_shards(std::vector<OpCase>& cases) {
-  AddScatter(cases);
-  AddGather(cases);
+  AddShardScatter(cases);
+  AddShardGather(cases);
 }
 
 }  // namespace halftone::testing

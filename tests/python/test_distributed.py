@@ -53,9 +53,9 @@ def test_errors() -> None:
         nn.Graph().config.data_parallel(reduction="max")
 
 
-def losses(ranks: int) -> list[float]:
+def losses(ranks: int, *options: str) -> list[float]:
     run = subprocess.run(
-        ["mpirun", "-n", str(ranks), sys.executable, str(EXAMPLE)],
+        ["mpirun", "-n", str(ranks), sys.executable, str(EXAMPLE), *options],
         env={**os.environ, **SETTINGS},
         capture_output=True,
         text=True,
@@ -73,3 +73,4 @@ def test_two_ranks_train_as_one_does() -> None:
     one, two = losses(1), losses(2)
     assert len(one) == 12
     assert two == pytest.approx(one, rel=1e-4)
+    assert losses(2, "--shard") == two

@@ -26,6 +26,14 @@ absl::Status CheckReduction(const ir::InferContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<DType> NamedFloat(const ir::InferContext& ctx, DType usual) {
+  const std::string& name = ctx.attrs.GetString("dtype");
+  if (name.empty()) return usual;
+  const auto dtype = ParseDType(name);
+  if (dtype.has_value() && ir::kFloats.Contains(*dtype)) return *dtype;
+  return OpError(ctx, "dtype is \"", name, "\"; expected f64, f32, f16 or bf16");
+}
+
 // Of one rank there is nobody to add: its gradients, one after the other, and apart again.
 absl::Status CheckAlone(const char* op, const ir::Attributes& attrs) {
   if (attrs.GetInt("ranks") == 1) return absl::OkStatus();

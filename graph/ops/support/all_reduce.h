@@ -20,6 +20,8 @@ int64_t AllReduceBufferElements(int64_t elements, int64_t ranks);
 // Of an op: `ranks` in range; `reduction` "mean" or "sum". Errors: InvalidArgument.
 absl::Status CheckRanks(const ir::InferContext& ctx);
 absl::Status CheckReduction(const ir::InferContext& ctx);
+// The attribute `dtype`, a name; `usual` where it is empty. Error: InvalidArgument: no float type.
+absl::StatusOr<DType> NamedFloat(const ir::InferContext& ctx, DType usual);
 // For decompositions, which know of one rank alone. Error: Unimplemented, for a device without kernels
 // that exchange.
 absl::Status CheckAlone(const char* op, const ir::Attributes& attrs);

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph/ir/attribute.h"
 #include "halftone/core/shape.h"
 #include "halftone/core/status.h"
+#include "halftone/graph/ir/attribute.h"
 
 namespace halftone::ops {
 

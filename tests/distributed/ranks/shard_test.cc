@@ -60,8 +60,7 @@ struct ShardCase {
 
 const std::vector<ShardCase>& ShardCases() {
   static const auto* const cases = new std::vector<ShardCase>{
-      {"sgd",
-       [](FnGraph& g) { g.add_optimizer(optim::SGD(g.parameters(), {.lr = 0.02})); }},
+      {"sgd", [](FnGraph& g) { g.add_optimizer(optim::SGD(g.parameters(), {.lr = 0.02})); }},
       {"momentum",
        [](FnGraph& g) {
          g.add_optimizer(optim::SGD(g.parameters(), {.lr = 0.02, .momentum = 0.9}));
@@ -99,8 +98,8 @@ const std::vector<ShardCase>& ShardCases() {
        }},
       {"kept_in_bf16",
        [](FnGraph& g) {
-         g.add_optimizer(optim::AdamW(
-             g.parameters(), {.lr = 0.01, .weights = optim::Weights::kBF16Stochastic}));
+         g.add_optimizer(optim::AdamW(g.parameters(),
+                                      {.lr = 0.01, .weights = optim::Weights::kBF16Stochastic}));
        }},
   };
   return *cases;
@@ -122,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Shards, ::testing::ValuesIn(ShardCases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 const Recipe kAdamW = [](FnGraph& g) {
-  g.add_optimizer(
-      optim::AdamW(g.parameters(), {.lr = 0.01, .clip_norm = 0.1, .ema = optim::Ema{.decay = 0.9}}));
+  g.add_optimizer(optim::AdamW(g.parameters(),
+                               {.lr = 0.01, .clip_norm = 0.1, .ema = optim::Ema{.decay = 0.9}}));
 };
 
 // Bytes of the variables of a compiled step that are of as many elements as a parameter and belong to an optimizer.
