@@ -13,7 +13,9 @@ using ir::InferContext;
 using Ints = std::vector<int64_t>;
 
 Types InferGradSquares(const InferContext& ctx) {
-  HT_RETURN_IF_ERROR(CheckType(ctx, 0, "inv_scale", DType::kF32, Shape{}, "one number"));
+  // f64 as the gradients may be, so that f64 throughout is f64 throughout.
+  const DType scale = ctx.inputs[0].dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  HT_RETURN_IF_ERROR(CheckType(ctx, 0, "inv_scale", scale, Shape{}, "one number"));
   const auto gradients = static_cast<int64_t>(ctx.inputs.size()) - 1;
   return OneType(DType::kF64, Shape({2, gradients}));
 }
@@ -93,7 +95,7 @@ void Register_grad_squares(ir::OpRegistry& registry) {
       "grad_stats, bit for bit where both run on one device. Shapes: inv_scale [], gradients any, squares "
       "[2, gradients]; of an empty gradient 0";
   squares.source = kSquaresSource;
-  squares.inputs = {{"inv_scale", {DType::kF32}, "[] 1 / loss scale"},
+  squares.inputs = {{"inv_scale", {DType::kF32, DType::kF64}, "[] 1 / loss scale"},
                     {"grads", ir::kFloats, "still multiplied by the loss scale",
                      /*optional=*/false, /*variadic=*/true}};
   squares.outputs = {{"squares", "f64"}};

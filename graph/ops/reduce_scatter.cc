@@ -132,7 +132,8 @@ ir::OpRecord ScatterWaitRecord() {
     if (!alone.ok()) b.Fail(alone);
     const DType dtype = ParseDType(attrs.GetString("dtype")).value_or(inputs[0].dtype());
     std::vector<ir::Expr> gradients;
-    for (const ShardLayout::Piece& piece : ShardLayout::Of("reduce_scatter_wait", attrs)->pieces) {
+    const ShardLayout layout = *ShardLayout::Of("reduce_scatter_wait", attrs);
+    for (const ShardLayout::Piece& piece : layout.pieces) {
       const ir::Expr part = b.Op("slice", {inputs[0]},
                                  {{"starts", Dims{piece.offset}},
                                   {"limits", Dims{piece.offset + piece.shape.num_elements()}},

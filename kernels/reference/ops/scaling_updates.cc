@@ -109,7 +109,7 @@ RefRun MakeLossScaleUpdate(RefNode& node) {
 
 void Register_reference_scaling_updates(KernelRegistry& r) {
   AddReference(r, "grad_stats", {DType::kF32}, MakeGradStats);
-  AddReference(r, "grad_squares", {DType::kF32}, MakeGradSquares);
+  AddReference(r, "grad_squares", {DType::kF32, DType::kF64}, MakeGradSquares);
   AddReference(r, "grad_stats_of_squares", {DType::kF64}, MakeGradStatsOfSquares);
   AddReference(r, "loss_scale_update", {DType::kF32}, MakeLossScaleUpdate);
 }
