@@ -258,7 +258,8 @@ void AddGradStats(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& variant, std::vector<OpInput> grads) {
     grads.insert(grads.begin(), Number(1.0 / 1024));
     cases.push_back(InF32(Case("grad_squares", variant, grads)));
-    cases.back().slack = 100;  // results of f64, whose last digits show the order of 70,001 terms
+    cases.back().slack.factor =
+        100;  // results of f64, whose last digits show the order of 70,001 terms
     cases.push_back(InF32(Case("grad_stats", variant, std::move(grads))));
   };
   add("none", {});
