@@ -280,8 +280,7 @@ TEST(ShardedState, TakesOneScalerForAllLosses) {
 
 class ShardedCheckpoint : public RankFolder {};
 
-// Written by sharded or whole ranks, read by the others, and by one that trains alone: `alone` is all of a
-// job of one rank.
+// Written by sharded or whole ranks, read by either, and by a rank that trains alone.
 TEST_F(ShardedCheckpoint, IsWholeAndResumesEitherWay) {
   for (const bool writes_shards : {true, false}) {
     const std::string path = (folder_ / (writes_shards ? "sharded" : "whole")).string();
@@ -293,6 +292,12 @@ TEST_F(ShardedCheckpoint, IsWholeAndResumesEitherWay) {
     const auto written = runtime::ReadCheckpoint(path);
     ASSERT_TRUE(written.ok()) << written.status();
     ExpectSameBits(written->tensors, want);
+    Trained alone(kAdamW, kWhole);
+    alone.graph.config = GraphConfig();
+    ASSERT_TRUE(alone.graph.load_checkpoint(path).ok());
+    Call(alone.graph, OwnPart(BatchOf({8 * Size(), 12}, 3)));  // takes all of it
+    ASSERT_TRUE(alone.graph.load_checkpoint(path).ok());
+    ExpectSameBits(alone.State(), want);
     model.Step(3);
     for (const DataParallel& options : {kSharded, kWhole}) {
       Trained resumed(kAdamW, options);
