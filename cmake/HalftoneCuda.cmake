@@ -3,6 +3,11 @@
 #             open at their first Device::Cuda. AUTO does without where there is no toolkit.
 #   EMULATED  as ordinary C++, with the device of tests/cuda_emulation in place of NVIDIA's libraries;
 #             linked into every program.
+#
+# NCCL, for steps of several devices: its header here, the library when a program makes such a step.
+# Without the header CUDA is built all the same, for one device. HALFTONE_NCCL=OFF does without.
+option(HALFTONE_NCCL "Steps of several CUDA devices, by NCCL, where nccl.h is" ON)
+
 # A macro, not a function: enable_language must run at the top scope.
 macro(halftone_cuda_layer)
   set(HALFTONE_HAS_CUDA OFF)
@@ -45,7 +50,27 @@ macro(halftone_cuda_layer)
   endif()
 endmacro()
 
+# NCCL::nccl: the header, and where the library was. NCCL has no package file of its own either.
+function(_halftone_find_nccl)
+  if(NOT HALFTONE_NCCL OR TARGET NCCL::nccl)
+    return()
+  endif()
+  find_path(HALFTONE_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(HALFTONE_NCCL_LIBRARY NAMES nccl libnccl.so.2
+               HINTS ${CUDAToolkit_LIBRARY_DIR}/../lib ${CUDAToolkit_LIBRARY_DIR})
+  if(NOT HALFTONE_NCCL_INCLUDE)
+    message(STATUS "Halftone: CUDA of one device alone (no nccl.h)")
+    return()
+  endif()
+  add_library(NCCL::nccl SHARED IMPORTED GLOBAL)
+  target_include_directories(NCCL::nccl SYSTEM INTERFACE ${HALFTONE_NCCL_INCLUDE})
+  if(HALFTONE_NCCL_LIBRARY)
+    set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION ${HALFTONE_NCCL_LIBRARY})
+  endif()
+endfunction()
+
 function(_halftone_cuda_kernels)
+  _halftone_find_nccl()
   file(GLOB device_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*/*.cu)
   file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*/*.cc)
   halftone_cuda_kernel_list(kernel_list)
@@ -55,15 +80,23 @@ function(_halftone_cuda_kernels)
   halftone_batch(halftone_cuda_kernels ${device_sources} ${kernel_list}
                  ${CMAKE_SOURCE_DIR}/kernels/cuda/runtime/module.cc)
   target_include_directories(halftone_cuda_kernels SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  if(TARGET NCCL::nccl)
+    target_include_directories(halftone_cuda_kernels SYSTEM PUBLIC ${HALFTONE_NCCL_INCLUDE})
+    target_compile_definitions(halftone_cuda_kernels PUBLIC HALFTONE_HAS_NCCL)
+  endif()
   if(HALFTONE_CUDA_EMULATED)
     set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX)
     target_compile_definitions(halftone_cuda_kernels PUBLIC HALFTONE_CUDA_EMULATED)
     target_compile_options(halftone_cuda_kernels PRIVATE
                            $<$<CXX_COMPILER_ID:GNU>:-Wno-unknown-pragmas>)
     file(GLOB emulation CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda_emulation/*.cc)
+    if(NOT TARGET NCCL::nccl)
+      list(FILTER emulation EXCLUDE REGEX "/nccl_[a-z_]*\\.cc$")
+    endif()
     add_library(halftone_cuda_emulation STATIC ${emulation})
     halftone_batch(halftone_cuda_emulation)
-    target_include_directories(halftone_cuda_emulation SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+    target_include_directories(halftone_cuda_emulation SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS}
+                               $<$<TARGET_EXISTS:NCCL::nccl>:${HALFTONE_NCCL_INCLUDE}>)
     target_compile_definitions(halftone_cuda_emulation PUBLIC HALFTONE_CUDA_EMULATED
       HALFTONE_CUDA_DEVICE_HEADER="halftone/tests/cuda_emulation/device.h")
     if(HALFTONE_SANITIZE MATCHES "thread")
@@ -102,5 +135,11 @@ function(halftone_cuda_module)
       # Where the toolkit lies outside the loader's folders.
       INSTALL_RPATH_USE_LINK_PATH ON)
     target_link_libraries(halftone_cuda PRIVATE halftone_cuda_kernels)
+    if(TARGET NCCL::nccl AND HALFTONE_NCCL_LIBRARY)
+      # It is opened, not linked; the run path is where the loader looks for it first.
+      get_filename_component(nccl_folder ${HALFTONE_NCCL_LIBRARY} DIRECTORY)
+      set_property(TARGET halftone_cuda APPEND PROPERTY BUILD_RPATH ${nccl_folder})
+      set_property(TARGET halftone_cuda APPEND PROPERTY INSTALL_RPATH ${nccl_folder})
+    endif()
   endif()
 endfunction()

@@ -167,6 +167,23 @@ absl::Status Communicator::Agree(const absl::Status& own, const char* what) {
 
 absl::Status Communicator::Barrier(const char* what) { return Exchange("", what).status(); }
 
+int Communicator::FindSilent(double seconds) {
+  if (size_ == 1 || !status_.ok()) return -1;
+  const auto ranks = static_cast<size_t>(size_);
+  static constexpr char kHere = 1;
+  answers_.resize(ranks);
+  std::vector<Part> parts(ranks);
+  for (size_t r = 0; r < ranks; ++r) parts[r] = {&kHere, 1, &answers_[r], 1};
+  question_ = NewRound();
+  if (!question_->Start(parts, NextTag()).ok()) return -1;
+  Patience patience(seconds);
+  for (;;) {
+    const absl::StatusOr<bool> done = question_->Test();
+    if (!done.ok() || *done) return -1;
+    if (!patience.Pause()) return question_->Missing();
+  }
+}
+
 void Communicator::Progress() {
   for (size_t i = 0; i < under_way_.size(); ++i) under_way_[i]->Advance();
 }

@@ -52,6 +52,7 @@ class Communicator {
   int size() const { return size_; }
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
+  double timeout_seconds() const { return timeout_seconds_; }
   // The first error of a message; OK while all is well.
   const absl::Status& status() const { return status_; }
 
@@ -72,6 +73,9 @@ class Communicator {
   absl::Status Send(void* data, size_t bytes, int from, int to);
   // Waits until all ranks are here. Errors: those of Wait.
   absl::Status Barrier(const char* what);
+  // The lowest rank that does not answer within some seconds; -1: all do. For whoever has waited in vain
+  // elsewhere: all ranks that have call it, and nothing is exchanged afterwards.
+  int FindSilent(double seconds);
 
   // A tag for a round that all ranks start next.
   int NextTag();
@@ -92,6 +96,9 @@ class Communicator {
   absl::Status status_;
   int next_tag_ = 0;
   std::vector<Collective*> under_way_;  // in the order of their starts
+  // Of FindSilent, whose messages may still come.
+  std::unique_ptr<Round> question_;
+  std::vector<char> answers_;
 };
 
 // Of who waits for another process: gives the processor to others, after a while for longer.

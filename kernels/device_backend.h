@@ -19,6 +19,10 @@
 #include "halftone/graph/ir/target.h"
 #include "halftone/kernels/device_run_state.h"
 
+namespace halftone::distributed {
+class Communicator;
+}
+
 namespace halftone::kernels {
 
 class KernelRegistry;
@@ -116,6 +120,14 @@ class DeviceBackend {
   virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> NewEvent() = 0;
   virtual absl::Status Record(DeviceEvent& event) = 0;
   virtual absl::Status Synchronize() = 0;
+
+  // Readies the device for steps that it makes together with those of the job's other ranks, before
+  // kernels for such steps are made. All ranks call it, once or more. `world` must live as long as the
+  // process. From then on nothing here waits for another rank for longer than `world` does; a rank that is
+  // not waited for any longer ends the job, as an error of a message does. Errors, on every rank:
+  // Unimplemented: built without NCCL; FailedPrecondition: NCCL cannot be loaded; Unavailable,
+  // DeadlineExceeded: NCCL's, or those of Communicator::Wait.
+  virtual absl::Status Join(distributed::Communicator& world) = 0;
 
   // Records what `body` puts on the stream it is given instead of doing it. `body` may not
   // allocate, wait or copy from host memory.

@@ -15,6 +15,9 @@ struct DeviceRunState {
   int64_t fault_value = 0;
   int64_t fault_bound = 0;
   int64_t fault_position = 0;
+  // Whose it is, of a step that several processes make together: the rank's number and one, once all
+  // have heard of it; 0: this one's, or none.
+  int64_t fault_rank = 0;
 };
 
 }  // namespace halftone::kernels

@@ -30,10 +30,9 @@ const Targets& All() {
     targets->push_back(std::make_unique<DescribedTarget>(TargetDescription{
         .name = "cuda-sm90",
         .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-        .cannot_run = {"all_gather_start", "all_gather_wait", "all_reduce", "all_reduce_start",
-                       "all_reduce_wait", "batch_norm_apply", "batch_norm_stats", "fused",
-                       "grad_squares", "grad_stats_of_squares", "reduce_scatter_start",
-                       "reduce_scatter_wait"},
+        .cannot_run = {"all_gather_start", "all_gather_wait", "batch_norm_apply",
+                       "batch_norm_stats", "fused", "grad_squares", "grad_stats_of_squares",
+                       "reduce_scatter_start", "reduce_scatter_wait"},
         .traits = CudaTraits(90),
         .joins_updates = true}));
     return targets;

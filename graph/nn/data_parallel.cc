@@ -10,6 +10,7 @@
 #include "halftone/distributed/communicator.h"
 #include "halftone/distributed/distributed.h"
 #include "halftone/graph/nn/compiled_step.h"
+#include "halftone/kernels/device_backend.h"
 
 namespace halftone::nn {
 namespace {
@@ -138,6 +139,14 @@ absl::Status CompareTraces(const ir::Graph& traced, const StepConfig& config,
     if (hashes[i] != hashes[0]) return Differs(r, traced.name(), differences[i]);
   }
   return absl::OkStatus();
+}
+
+absl::Status JoinOnDevice(const Device& device) {
+  if (device.kind != Device::Kind::kCuda) return absl::OkStatus();
+  Communicator& world = distributed::World();
+  const absl::StatusOr<kernels::DeviceBackend*> backend = kernels::OpenCuda(device.index);
+  HT_RETURN_IF_ERROR(world.Agree(backend.status(), "opening the device"));
+  return (*backend)->Join(world);
 }
 
 std::string ExchangesOf(const ir::Graph& lowered) {

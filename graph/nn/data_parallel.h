@@ -30,6 +30,10 @@ absl::Status AgreeOn(const StepConfig& config, const absl::Status& status, const
 // Communicator::Wait.
 absl::Status CompareTraces(const ir::Graph& traced, const StepConfig& config, const Device& device);
 
+// Readies the device for steps with the other ranks. Errors, on every rank: the first rank's whose device
+// cannot be opened; those of kernels::DeviceBackend::Join.
+absl::Status JoinOnDevice(const Device& device);
+
 // The exchanges of a lowered graph, in their order, by size: what all ranks must have alike even where
 // their processors differ.
 std::string ExchangesOf(const ir::Graph& lowered);

@@ -254,6 +254,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceCall(GraphConfig& c
   if (!training || !IsDataParallel(config)) return traced;
   HT_RETURN_IF_ERROR(AgreeOn(config, traced.status(), "the end of a trace"));
   HT_RETURN_IF_ERROR(CompareTraces(**traced, config, device));
+  HT_RETURN_IF_ERROR(JoinOnDevice(device));
   MakeOwn(**traced);
   return traced;
 }

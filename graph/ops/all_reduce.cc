@@ -77,7 +77,7 @@ ir::OpRecord StartRecord() {
   r.attrs = {Required("ranks", ir::AttrType::kInt, "processes of the job"),
              Optional("reduction", std::string("mean"), "\"mean\" or \"sum\" over the ranks"),
              Optional("wire", DType::kF32,
-                      "in which they travel; sums are f32 (f64 for f64) and rounded once")};
+                      "in which they travel; sums are f32 (f64 for f64) and rounded once, by NCCL at each addition")};
   r.infer = InferStart;
   r.amp = Untouched("made when precision is decided; `wire` is the user's word", {});
   r.communicates = true;

@@ -93,8 +93,9 @@ absl::Status DeviceRunner::PlaceInputsAndOutputs() {
     outputs.push_back({layout_.outputs[i], Bytes(plan_.output_types[i])});
   }
   HT_ASSIGN_OR_RETURN(ring_,
-                      StepRing::Create(backend_, layout_.slot_bytes, std::move(outputs),
-                                       [this](const char* slot) { return CheckStep(slot); }));
+                      StepRing::Create(
+                          backend_, layout_.slot_bytes, std::move(outputs),
+                          [this](const char* slot) { return CheckStep(slot); }, plan_.communicates));
   return absl::OkStatus();
 }
 
@@ -308,10 +309,17 @@ absl::Status DeviceRunner::CheckStep(const char* slot) const {
   kernels::DeviceRunState state;
   std::memcpy(&state, slot + layout_.state, sizeof(state));
   if (state.fault_id == 0) return absl::OkStatus();
+  if (state.fault_rank < 0) return Internal("a reduction over the ranks ended without results");
   const auto call = static_cast<size_t>(state.fault_id - 1);
-  HT_CHECK(call < plan_.calls.size(), "a fault of a node that the step does not have");
-  return FaultOf(plan_.calls[call],
-                 {true, state.fault_value, state.fault_bound, state.fault_position});
+  const bool is_known = call < plan_.calls.size() && plan_.calls[call].can_fault;
+  const kernels::Fault fault{true, state.fault_value, state.fault_bound, state.fault_position};
+  if (state.fault_rank > 0) {
+    // Ranks have compiled the same graph, but perhaps for another device.
+    return Annotate(is_known ? FaultOf(plan_.calls[call], fault) : Internal("its step has failed"),
+                    Concat("rank ", state.fault_rank - 1, ": "));
+  }
+  HT_CHECK(is_known, "a fault of a node that the step does not have");
+  return FaultOf(plan_.calls[call], fault);
 }
 
 }  // namespace halftone::runtime

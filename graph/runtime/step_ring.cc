@@ -9,12 +9,13 @@ namespace halftone::runtime {
 absl::StatusOr<std::shared_ptr<StepRing>> StepRing::Create(kernels::DeviceBackend& backend,
                                                            size_t slot_bytes,
                                                            std::vector<Output> outputs,
-                                                           Check check) {
+                                                           Check check, bool together) {
   std::shared_ptr<StepRing> ring(new StepRing());
   ring->backend_ = &backend;
   HT_ASSIGN_OR_RETURN(ring->memory_, backend.AllocatePinned(kSlots * slot_bytes));
   ring->outputs_ = std::move(outputs);
   ring->check_ = std::move(check);
+  ring->together_ = together;
   for (size_t i = 0; i < kSlots; ++i) {
     Slot& slot = ring->slots_[i];
     slot.ring = ring.get();
@@ -27,8 +28,9 @@ absl::StatusOr<std::shared_ptr<StepRing>> StepRing::Create(kernels::DeviceBacken
 }
 
 absl::StatusOr<char*> StepRing::Begin() {
-  if (committed_ + 1 > kSlots) DeliverThrough(committed_ + 1 - kSlots);
-  HT_RETURN_IF_ERROR(TakeError());
+  const uint64_t former = committed_ + 1 > kSlots ? committed_ + 1 - kSlots : 0;
+  DeliverThrough(former);
+  HT_RETURN_IF_ERROR(TakeError(together_ ? former : committed_));
   return SlotOf(committed_ + 1).data;
 }
 
@@ -54,7 +56,7 @@ std::shared_ptr<PendingWrite> StepRing::Watch(absl::Span<Buffer* const> buffers)
 
 absl::Status StepRing::Finish() {
   DeliverThrough(committed_);
-  return TakeError();
+  return TakeError(committed_);
 }
 
 void StepRing::Close() {
@@ -101,7 +103,9 @@ void StepRing::Deliver(Slot& slot, absl::Status status) {
     slot.buffers[i] = nullptr;
   }
   last_failed_ = !status.ok();
-  if (error_.ok()) error_ = std::move(status);
+  if (!status.ok() && (together_ || errors_.empty())) {
+    errors_.push_back({slot.step, std::move(status)});
+  }
 }
 
 bool StepRing::last_failed() const {
@@ -109,9 +113,12 @@ bool StepRing::last_failed() const {
   return last_failed_;
 }
 
-absl::Status StepRing::TakeError() {
+absl::Status StepRing::TakeError(uint64_t last_step) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(error_, absl::OkStatus());
+  if (errors_.empty() || errors_[0].step > last_step) return absl::OkStatus();
+  const absl::Status first = errors_[0].status;
+  std::erase_if(errors_, [&](const Error& error) { return error.step <= last_step; });
+  return first;
 }
 
 void StepRing::Slot::Wait() {

@@ -7,6 +7,10 @@
 //
 // Outputs are delivered in the order of the steps, so several steps may fill a buffer, and who waits
 // for the last has all of it. Thread-safe: any thread may read an output.
+//
+// Of steps that several processes make together all must begin the same ones. All have the errors of the
+// same steps, but hear of them when they read outputs, each at its own time. So Begin tells of an error
+// when the slot of its step is needed, and Finish, which all call, of those before.
 #pragma once
 
 #include <array>
@@ -33,12 +37,14 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
   using Check = std::function<absl::Status(const char* slot)>;
 
   // Errors: ResourceExhausted.
+  // `together`: with other processes.
   static absl::StatusOr<std::shared_ptr<StepRing>> Create(kernels::DeviceBackend& backend,
                                                           size_t slot_bytes,
-                                                          std::vector<Output> outputs, Check check);
+                                                          std::vector<Output> outputs, Check check,
+                                                          bool together = false);
 
   // The slot of the next step, after its former step has delivered. Errors: the first of an earlier
-  // step that nobody has been told of; no step is begun then.
+  // step that nobody has been told of (together: of the slot's former step); no step is begun then.
   absl::StatusOr<char*> Begin();
   // All work of the step is on the stream; its outputs go to `outputs`.
   absl::Status Commit(void* const* outputs);
@@ -72,7 +78,13 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
   // Gives the lock up while it waits, so that other threads may begin, commit and forget.
   void DeliverThrough(uint64_t step, std::unique_lock<std::mutex>& lock);
   void Deliver(Slot& slot, absl::Status status);
-  absl::Status TakeError();
+  // The first error of the steps up to this one, and forgets those.
+  absl::Status TakeError(uint64_t last_step);
+
+  struct Error {
+    uint64_t step;
+    absl::Status status;
+  };
 
   kernels::DeviceBackend* backend_ = nullptr;
   std::vector<Output> outputs_;
@@ -81,7 +93,8 @@ class StepRing : public std::enable_shared_from_this<StepRing> {
   Check check_;
   std::array<Slot, kSlots> slots_;
   uint64_t committed_ = 0, delivered_ = 0;
-  absl::Status error_;
+  std::vector<Error> errors_;  // that nobody has been told of; of steps made alone the first one
+  bool together_ = false;
   bool last_failed_ = false;
 };
 

@@ -13,6 +13,7 @@ using halftone::emulation::Capture;
 using halftone::emulation::GraphNode;
 using halftone::emulation::Options;
 using halftone::emulation::Runtime;
+using halftone::emulation::Step;
 using halftone::emulation::ThreadOrder;
 
 struct CUgraph_st {
@@ -50,37 +51,66 @@ void End(Runtime& r, const std::shared_ptr<Capture>& capture) {
   r.captures.erase(std::find(r.captures.begin(), r.captures.end(), capture));
 }
 
-// Any order that the edges allow is as good; orders other than that of the capture show a missing
-// edge.
-void Replay(const std::vector<GraphNode>& nodes, int device) {
-  const Runtime& r = halftone::emulation::GetRuntime();
-  const Options& options = r.options;
-  halftone::emulation::Random random(options.seed);
-  std::vector<size_t> missing(nodes.size());
-  std::vector<std::vector<size_t>> followers(nodes.size());
-  std::vector<size_t> ready;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    missing[i] = nodes[i].after.size();
-    for (const size_t node : nodes[i].after) followers[node].push_back(i);
-    if (missing[i] == 0) ready.push_back(i);
-  }
-  while (!ready.empty() && r.devices[device].sticky == cudaSuccess) {
-    size_t pick = 0;
-    if (options.order == ThreadOrder::kRandom) {
-      pick = random.Below(ready.size());
-    } else if (options.order == ThreadOrder::kReverse || options.lazy) {
-      pick = std::max_element(ready.begin(), ready.end()) - ready.begin();
-    } else {
-      pick = std::min_element(ready.begin(), ready.end()) - ready.begin();
-    }
-    const size_t node = ready[pick];
-    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
-    nodes[node].run();
-    for (const size_t follower : followers[node]) {
-      if (--missing[follower] == 0) ready.push_back(follower);
+// One launch of a graph. Any order that the edges allow is as good; orders other than that of the capture
+// show a missing edge.
+class Replay {
+ public:
+  Replay(std::shared_ptr<const std::vector<GraphNode>> nodes, int device)
+      : nodes_(std::move(nodes)),
+        device_(device),
+        random_(halftone::emulation::GetRuntime().options.seed),
+        missing_(nodes_->size()),
+        followers_(nodes_->size()) {
+    for (size_t i = 0; i < nodes_->size(); ++i) {
+      missing_[i] = (*nodes_)[i].after.size();
+      for (const size_t node : (*nodes_)[i].after) followers_[node].push_back(i);
+      if (missing_[i] == 0) MakeReady(i);
     }
   }
-}
+
+  // False: what is left waits for another process.
+  bool Run() {
+    const Runtime& r = halftone::emulation::GetRuntime();
+    std::vector<Ready> waiting;
+    while (!ready_.empty() && r.devices[device_].sticky == cudaSuccess) {
+      Ready next = std::move(ready_[Pick(r.options)]);
+      std::erase_if(ready_, [&](const Ready& one) { return one.node == next.node; });
+      if (next.step && !next.step()) {
+        waiting.push_back(std::move(next));
+        continue;
+      }
+      for (const size_t follower : followers_[next.node]) {
+        if (--missing_[follower] == 0) MakeReady(follower);
+      }
+    }
+    ready_ = std::move(waiting);
+    return ready_.empty() || r.devices[device_].sticky != cudaSuccess;
+  }
+
+ private:
+  struct Ready {
+    size_t node;
+    Step step;
+  };
+
+  void MakeReady(size_t node) { ready_.push_back({node, (*nodes_)[node].begin()}); }
+
+  size_t Pick(const Options& options) {
+    if (options.order == ThreadOrder::kRandom) return random_.Below(ready_.size());
+    const bool last = options.order == ThreadOrder::kReverse || options.lazy;
+    const auto by_node = [](const Ready& a, const Ready& b) { return a.node < b.node; };
+    const auto found = last ? std::max_element(ready_.begin(), ready_.end(), by_node)
+                            : std::min_element(ready_.begin(), ready_.end(), by_node);
+    return static_cast<size_t>(found - ready_.begin());
+  }
+
+  const std::shared_ptr<const std::vector<GraphNode>> nodes_;
+  const int device_;
+  halftone::emulation::Random random_;
+  std::vector<size_t> missing_;
+  std::vector<std::vector<size_t>> followers_;
+  std::vector<Ready> ready_;
+};
 
 }  // namespace
 
@@ -233,9 +263,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
       return r.RefuseCapturing(*stream);
     }
     ++r.statistics.graph_launches;
-    return r.Submit(
+    return r.SubmitSteps(
         stream, cudaGraphNodeTypeGraph,
-        [nodes = executable->nodes, device = stream->device] { Replay(*nodes, device); });
+        [nodes = executable->nodes, device = stream->device]() -> Step {
+          const auto replay = std::make_shared<Replay>(nodes, device);
+          return [replay] { return replay->Run(); };
+        });
   });
 }
 

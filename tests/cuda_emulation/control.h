@@ -23,6 +23,8 @@ struct Options {
   size_t memory_bytes = size_t{2} << 30;  // per device; allocations beyond it fail
   int device_count = 1;                   // at most kMaxDevices
   int compute_major = 8, compute_minor = 0;
+  // How long the host waits for work that waits for another process, before it fails its device.
+  double hang_seconds = 60;
   // Every call returns cudaErrorInsufficientDriver.
   // HALFTONE_EMULATION_NO_DRIVER=1 sets what a program starts with.
   bool no_driver = false;

@@ -37,6 +37,7 @@ struct Runtime {
   std::vector<std::shared_ptr<Capture>> captures;  // begun and not ended
   unsigned long long num_captures = 0;
   bool in_host_function = false;
+  std::string waits_for;  // what work that waits for another process says of it
   uint64_t calls_until_failure[kNumCalls] = {};  // by Call; 0: none fails
 
   Device& current_device();
@@ -56,7 +57,13 @@ struct Runtime {
   cudaError_t Submit(cudaStream_t handle, cudaGraphNodeType type, std::function<void()> run);
   cudaError_t Submit(const std::shared_ptr<CUstream_st>& stream, cudaGraphNodeType type,
                      std::function<void()> run);
-  // Runs the stream's work up to that number, and before each piece what it waits for.
+  // Work of several steps: `begin` makes the one of each launch, if it is captured.
+  cudaError_t SubmitSteps(const std::shared_ptr<CUstream_st>& stream, cudaGraphNodeType type,
+                          std::function<Step()> begin);
+  // Runs the stream's work up to that number, and before each piece what it waits for. False: some of it
+  // waits for another process.
+  bool TryUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t number);
+  // Until it is done. What waits for another process for longer than Options::hang_seconds fails its device.
   void RunUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t number);
   void RunDevice(int device);
   // The error of a host that has waited on a device: red zones are checked too.

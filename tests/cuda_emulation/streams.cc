@@ -33,16 +33,27 @@ cudaError_t Runtime::Submit(cudaStream_t handle, cudaGraphNodeType type,
 
 cudaError_t Runtime::Submit(const std::shared_ptr<CUstream_st>& stream, cudaGraphNodeType type,
                             std::function<void()> run) {
+  return SubmitSteps(stream, type, [run = std::move(run)]() -> Step {
+    if (!run) return nullptr;
+    return [run] {
+      run();
+      return true;
+    };
+  });
+}
+
+cudaError_t Runtime::SubmitSteps(const std::shared_ptr<CUstream_st>& stream, cudaGraphNodeType type,
+                                 std::function<Step()> begin) {
   if (stream->capture != nullptr) {
     Capture& capture = *stream->capture;
     if (capture.invalidated) return cudaErrorStreamCaptureInvalidated;
-    capture.nodes.push_back({type, std::move(run), stream->capture_tail});
+    capture.nodes.push_back({type, std::move(begin), stream->capture_tail});
     stream->capture_tail = {capture.nodes.size() - 1};
     return cudaSuccess;
   }
   if (const cudaError_t error = RefuseLegacyStream(*stream)) return error;
 
-  Work work{std::move(run), std::exchange(stream->waits, {})};
+  Work work{begin(), std::exchange(stream->waits, {})};
   Device& device = devices[stream->device];
   if (stream == device.legacy) {
     for (const auto& other : StreamsOf(stream->device)) {
@@ -53,18 +64,32 @@ cudaError_t Runtime::Submit(const std::shared_ptr<CUstream_st>& stream, cudaGrap
   }
   stream->queue.push_back(std::move(work));
   ++stream->issued;
-  if (!options.lazy) RunUntil(stream, stream->issued);
+  if (!options.lazy) TryUntil(stream, stream->issued);
   return cudaSuccess;
 }
 
-void Runtime::RunUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t number) {
+bool Runtime::TryUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t number) {
   while (stream->done < number) {
-    const Work work = std::move(stream->queue.front());
-    stream->queue.pop_front();
-    for (const Position& position : work.after) RunUntil(position.stream, position.number);
+    Work& work = stream->queue.front();
+    for (const Position& position : work.after) {
+      if (!TryUntil(position.stream, position.number)) return false;
+    }
     // Nothing runs on a device that has failed.
-    if (work.run && devices[stream->device].sticky == cudaSuccess) work.run();
+    if (work.run && devices[stream->device].sticky == cudaSuccess && !work.run()) return false;
+    stream->queue.pop_front();
     ++stream->done;
+  }
+  return true;
+}
+
+void Runtime::RunUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t number) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!TryUntil(stream, number)) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (waited.count() > options.hang_seconds) {
+      FailDevice(stream->device, cudaErrorLaunchTimeout, "the host waits for ever: " + waits_for);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 

@@ -2,7 +2,9 @@
 //
 // 1. Work is numbered per stream. `after` of a piece of work only ever names work that was issued
 //    before it, so running what it waits for ends.
-// 2. Eager: a queue is empty when a call returns. Lazy: it runs when something waits for it.
+// 2. Eager: a queue is empty when a call returns, but for work that waits for another process and what is
+//    behind it. Lazy: it runs when something waits for it.
+// 3. Work that waits for another process goes on when the host queries or waits, as all work does here.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,8 +29,11 @@ struct Position {
   uint64_t number = 0;
 };
 
+// Does a piece of work. False: not done yet, since another process has its part to do; call it again.
+using Step = std::function<bool()>;
+
 struct Work {
-  std::function<void()> run;  // may be empty
+  Step run;  // may be empty
   std::vector<Position> after;
 };
 
@@ -43,7 +48,8 @@ struct EventRecord {
 
 struct GraphNode {
   cudaGraphNodeType type;
-  std::function<void()> run;
+  // Makes the step of one launch.
+  std::function<Step()> begin;
   std::vector<size_t> after;  // earlier nodes
 };
 

@@ -90,6 +90,7 @@ class FakeDevice : public kernels::DeviceBackend {
     static_cast<Event&>(event).at = done_ + queue_.size();
     return absl::OkStatus();
   }
+  absl::Status Join(distributed::Communicator&) override { return absl::OkStatus(); }
   absl::Status Synchronize() override {
     while (!queue_.empty()) RunOne();
     return failure;

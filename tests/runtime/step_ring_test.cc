@@ -20,11 +20,12 @@ struct Ring {
   FakeDevice device;
   std::shared_ptr<StepRing> ring;
 
-  Ring() {
-    auto made = StepRing::Create(device, 128, {{64, sizeof(float)}}, [](const char* slot) {
+  explicit Ring(bool together = false) {
+    const auto check = [](const char* slot) {
       return *reinterpret_cast<const float*>(slot) == 0 ? absl::OkStatus()
                                                         : OutOfRange("the step failed");
-    });
+    };
+    auto made = StepRing::Create(device, 128, {{64, sizeof(float)}}, check, together);
     HT_CHECK(made.ok(), "the fake has memory");
     ring = *made;
   }
@@ -58,6 +59,34 @@ TEST(StepRing, ReadingAnOutputWaitsForItsStepAlone) {
   EXPECT_EQ(r.device.waiting(), 1u);
   EXPECT_EQ(b.item(), 2);
   EXPECT_EQ(r.device.waiting(), 0u);
+}
+
+// One process reads the outputs of failed steps at once, the other never: the same calls begin no step.
+TEST(StepRing, TogetherTheSameCallsTellOfAnErrorWhoeverReads) {
+  std::string outcomes[2];
+  for (const bool reads : {false, true}) {
+    Ring r(/*together=*/true);
+    Tensor out = Tensor::Scalar(DType::kF32, 0);
+    for (int call = 0; call < 12; ++call) {
+      const absl::Status status = r.Step(1, out, /*fails=*/call == 1 || call == 2 || call == 7);
+      outcomes[reads] += status.ok() ? 's' : 'e';
+      if (reads) out.item();
+    }
+    outcomes[reads] += r.ring->Finish().ok() ? 's' : 'e';
+  }
+  // Calls 2, 3 and 8 begin steps 2, 3 and 6, which fail; steps 5, 6 and 9 would take their slots.
+  EXPECT_EQ(outcomes[0], "ssssesesssess");
+  EXPECT_EQ(outcomes[1], "ssssesesssess");
+}
+
+TEST(StepRing, TogetherFinishTellsOfTheFirstErrorAndForgetsAll) {
+  Ring r(/*together=*/true);
+  Tensor out = Tensor::Scalar(DType::kF32, 0);
+  ASSERT_TRUE(r.Step(1, out, /*fails=*/true).ok());
+  ASSERT_TRUE(r.Step(1, out, /*fails=*/true).ok());
+  EXPECT_FALSE(r.ring->Finish().ok());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(r.Step(1, out).ok());
+  EXPECT_TRUE(r.ring->Finish().ok());
 }
 
 TEST(StepRing, TheHostRunsAheadByItsSlots) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "halftone/distributed/communicator.h"
 #include "halftone/kernels/cuda/runtime/multi_copy.h"
 #include "halftone/kernels/cuda/runtime/status.h"
 #include "halftone/kernels/cuda_target.h"
@@ -42,7 +43,7 @@ class CudaBackend::PinnedMemory : public kernels::DeviceMemory {
   ~PinnedMemory() override {
     backend_->pinned_bytes_ -= static_cast<int64_t>(size_);
     const Calls calls(backend_->index_);
-    (void)cudaStreamSynchronize(backend_->stream_.get());  // as for cudaFree
+    backend_->WaitForStream().IgnoreError();  // as for cudaFree
     (void)cudaFreeHost(data_);
   }
 
@@ -56,11 +57,7 @@ class CudaBackend::Event : public kernels::DeviceEvent {
       : backend_(backend), event_(std::move(event)) {}
   absl::Status Wait() override {
     const Calls calls(backend_->index_);
-    // Mostly it is done, and nobody has to sleep.
-    const cudaError_t state = cudaEventQuery(event_.get());
-    if (state != cudaErrorNotReady) return backend_->Checked(state, "cudaEventQuery");
-    (void)cudaGetLastError();
-    return backend_->Checked(cudaEventSynchronize(event_.get()), "cudaEventSynchronize");
+    return backend_->WaitForEvent(event_.get());
   }
   cudaEvent_t get() const { return event_.get(); }
 
@@ -138,7 +135,7 @@ absl::Status CudaBackend::Start() {
                                    [this](void* data) {
                                      const Calls calls(index_);
                                      // cudaFree may wait for running work; it does not have to.
-                                     (void)cudaStreamSynchronize(stream_.get());
+                                     WaitForStream().IgnoreError();
                                      (void)cudaFree(data);
                                    },
                                .total_bytes = properties.totalGlobalMem});
@@ -153,8 +150,38 @@ std::unique_ptr<ir::Target> CudaBackend::MakeTarget(const kernels::KernelRegistr
 }
 
 absl::Status CudaBackend::Checked(cudaError_t error, const char* call) const {
-  if (error == cudaSuccess) return absl::OkStatus();
-  return Annotate(ToStatus(error, call), Concat("device ", device().ToString(), ": "));
+  return error == cudaSuccess ? absl::OkStatus() : Annotated(ToStatus(error, call));
+}
+
+absl::Status CudaBackend::Annotated(const absl::Status& status) const {
+  return status.ok() ? status : Annotate(status, Concat("device ", device().ToString(), ": "));
+}
+
+absl::Status CudaBackend::WaitForEvent(cudaEvent_t event) const {
+  // Mostly it is done, and nobody has to sleep.
+  const cudaError_t state = cudaEventQuery(event);
+  if (state != cudaErrorNotReady) return Checked(state, "cudaEventQuery");
+  (void)cudaGetLastError();
+  Ranks* const ranks = ranks_;
+  if (ranks == nullptr) return Checked(cudaEventSynchronize(event), "cudaEventSynchronize");
+  return Annotated(ranks->Wait([event] { return cudaEventQuery(event); }, "cudaEventQuery"));
+}
+
+absl::Status CudaBackend::WaitForStream() const {
+  const cudaStream_t stream = stream_.get();
+  Ranks* const ranks = ranks_;
+  if (ranks == nullptr) return Checked(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  return Annotated(ranks->Wait([stream] { return cudaStreamQuery(stream); }, "cudaStreamQuery"));
+}
+
+absl::Status CudaBackend::Join(distributed::Communicator& world) {
+  if (ranks_ != nullptr || world.size() == 1) return absl::OkStatus();
+  const Calls calls(index_);
+  absl::StatusOr<std::shared_ptr<Ranks>> joined = Ranks::Join(world);
+  if (!joined.ok()) return Annotated(joined.status());
+  ranks_owner_ = *std::move(joined);
+  ranks_ = ranks_owner_.get();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<kernels::DeviceMemory>> CudaBackend::Allocate(size_t bytes) {
@@ -222,13 +249,13 @@ absl::Status CudaBackend::Upload(void* device, const void* host, size_t bytes) {
   HT_RETURN_IF_ERROR(Copy(device, host, bytes, cudaMemcpyHostToDevice));
   // Whether the host's memory has been read when a copy returns depends on whether it is
   // page-locked and on what the device can address.
-  return Checked(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+  return WaitForStream();
 }
 
 absl::Status CudaBackend::Download(void* host, const void* device, size_t bytes) {
   const Calls calls(index_);
   HT_RETURN_IF_ERROR(Copy(host, device, bytes, cudaMemcpyDeviceToHost));
-  return Checked(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+  return WaitForStream();
 }
 
 absl::Status CudaBackend::CopySegments(absl::Span<const kernels::DeviceCopySegment> segments,
@@ -265,7 +292,7 @@ absl::Status CudaBackend::Record(kernels::DeviceEvent& event) {
 
 absl::Status CudaBackend::Synchronize() {
   const Calls calls(index_);
-  return Checked(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+  return WaitForStream();
 }
 
 absl::StatusOr<std::unique_ptr<kernels::DeviceGraph>> CudaBackend::Capture(
@@ -297,6 +324,10 @@ absl::StatusOr<std::unique_ptr<kernels::DeviceGraph>> CudaBackend::Capture(
 
 absl::Status CudaBackend::Launch(kernels::DeviceGraph& graph) {
   const Calls calls(index_);
+  // What was recorded may refer to a communicator that is no more.
+  if (const Ranks* const ranks = ranks_; ranks != nullptr) {
+    HT_RETURN_IF_ERROR(Annotated(ranks->status()));
+  }
   return Checked(cudaGraphLaunch(static_cast<Graph&>(graph).get(), stream_.get()),
                  "cudaGraphLaunch");
 }

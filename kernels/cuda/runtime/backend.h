@@ -11,6 +11,7 @@
 #include "halftone/core/alloc_counter.h"
 #include "halftone/kernels/cuda/runtime/caching_allocator.h"
 #include "halftone/kernels/cuda/runtime/handles.h"
+#include "halftone/kernels/cuda/runtime/ranks.h"
 #include "halftone/kernels/device_backend.h"
 
 namespace halftone::cuda {
@@ -46,6 +47,7 @@ class CudaBackend : public kernels::DeviceBackend {
   absl::StatusOr<std::unique_ptr<kernels::DeviceEvent>> NewEvent() override;
   absl::Status Record(kernels::DeviceEvent& event) override;
   absl::Status Synchronize() override;
+  absl::Status Join(distributed::Communicator& world) override;
 
   absl::StatusOr<std::unique_ptr<kernels::DeviceGraph>> Capture(
       absl::FunctionRef<absl::Status(void* stream)> body) override;
@@ -67,6 +69,10 @@ class CudaBackend : public kernels::DeviceBackend {
   absl::Status Start();
   // The runtime's error with the device before it.
   absl::Status Checked(cudaError_t error, const char* call) const;
+  absl::Status Annotated(const absl::Status& status) const;
+  // Where work may wait for another rank, the host's wait has an end.
+  absl::Status WaitForEvent(cudaEvent_t event) const;
+  absl::Status WaitForStream() const;
   absl::Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 
   int index_;
@@ -76,6 +82,8 @@ class CudaBackend : public kernels::DeviceBackend {
   std::mutex capture_mutex_;
   std::unique_ptr<CachingAllocator> allocator_;
   std::atomic<int64_t> pinned_bytes_{0};
+  std::shared_ptr<Ranks> ranks_owner_;
+  std::atomic<Ranks*> ranks_{nullptr};  // null: alone
 };
 
 }  // namespace halftone::cuda

@@ -47,7 +47,7 @@ TEST(Fault, OnOneRankFailsTheStepOnAllWithItsMessage) {
     const StateDict before = model.State();
     std::vector<Tensor> in = OwnPart(OrdinaryBatch(1));
     if (Rank() == 1) in[1].set(5, 10);
-    const absl::Status status = CallStatus(model.graph, in);
+    const absl::Status status = StepStatus(model.graph, in);
     EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
     EXPECT_THAT(Message(status), AllOf(StartsWith("rank 1: "), HasSubstr("10")));
     StateDict after = model.State();
@@ -64,7 +64,7 @@ TEST(Fault, OnOneRankFailsTheStepOnAllWithItsMessage) {
 // Where an index is read that nothing of the loss depends on, and buckets may have gone before.
 TEST(Fault, BesideTheLossFailsTheStepOnAll) {
   Linear layer(12, 10);
-  FnGraph graph;
+  RankGraph graph;
   graph.fn = [&layer](const Values& in) -> Values {
     const Value loss = cross_entropy(layer(in[0]), in[1]);
     loss.backward();
@@ -78,7 +78,7 @@ TEST(Fault, BesideTheLossFailsTheStepOnAll) {
   Call(graph, in);
   const StateDict before = *graph.state_dict();
   if (Rank() == 1) in[2].set(1, 8);
-  EXPECT_THAT(Message(CallStatus(graph, in)), StartsWith("rank 1: "));
+  EXPECT_THAT(Message(StepStatus(graph, in)), StartsWith("rank 1: "));
   const StateDict after = *graph.state_dict();
   EXPECT_TRUE(BitEqual(after.at("layer.weight"), before.at("layer.weight")));
   EXPECT_TRUE(BitEqual(after.at("layer.bias"), before.at("layer.bias")));
@@ -93,7 +93,7 @@ TEST(Fault, InAMicroBatchFailsItOnAll) {
   Call(model.graph, OwnPart(OrdinaryBatch()));
   std::vector<Tensor> in = OwnPart(OrdinaryBatch(1));
   if (Rank() == 1) in[1].set(0, -1);
-  EXPECT_THAT(Message(CallStatus(model.graph, in)), StartsWith("rank 1: "));
+  EXPECT_THAT(Message(StepStatus(model.graph, in)), StartsWith("rank 1: "));
   Call(model.graph, OwnPart(OrdinaryBatch(1)));
   EXPECT_EQ(model.graph.accumulated_micro_batches(), 0u);
   ExpectSameOnAllRanks(model.State());
@@ -101,7 +101,7 @@ TEST(Fault, InAMicroBatchFailsItOnAll) {
 
 // The error of the first call, the same on all.
 std::string FirstError(Graph& graph, const std::vector<Tensor>& in) {
-  const absl::Status status = CallStatus(graph, in);
+  const absl::Status status = StepStatus(graph, in);
   const auto all = distributed::World().Exchange(Message(status), "test");
   EXPECT_TRUE(all.ok()) << all.status();
   for (const std::string& text : *all) EXPECT_EQ(text, Message(status));
@@ -134,7 +134,7 @@ TEST(Disagreement, ShowsWhereGraphsDiffer) {
 }
 
 TEST(Disagreement, OfOneThatCannotBuildIsItsError) {
-  FnGraph graph;
+  RankGraph graph;
   Linear layer(12, 10);
   graph.fn = [&layer](const Values& in) -> Values {
     const Value loss = cross_entropy(layer(Rank() == 1 ? reshape(in[0], {5, 5}) : in[0]), in[1]);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,26 @@ namespace halftone::nn {
 
 using distributed::Rank;
 using distributed::Size;
+
+// Where the models of these tests run: on the CPU, or, if HALFTONE_RANK_DEVICE is "cuda", on a device for each
+// rank.
+inline Device OwnDevice() {
+  const char* const kind = std::getenv("HALFTONE_RANK_DEVICE");
+  const bool is_cuda = kind != nullptr && std::string(kind) == "cuda";
+  return distributed::DeviceOfRank(is_cuda ? Device::Kind::kCuda : Device::Kind::kCpu);
+}
+inline bool IsOnCuda() { return OwnDevice().kind == Device::Kind::kCuda; }
+
+class RankGraph : public FnGraph {
+ public:
+  explicit RankGraph(Fn fn = {}) : FnGraph(std::move(fn)) { to(OwnDevice()); }
+};
+
+// The error of a call or of its step, which a device may make later.
+inline absl::Status StepStatus(Graph& graph, const std::vector<Tensor>& in) {
+  HT_RETURN_IF_ERROR(CallStatus(graph, in));
+  return graph.synchronize();
+}
 
 // Rows of all ranks' batches, one after the other.
 struct Batch {
@@ -69,7 +90,7 @@ class RankModel {
   }
   StateDict State() { return *graph.state_dict(); }
 
-  FnGraph graph;
+  RankGraph graph;
 
  private:
   Sequential net_;

@@ -17,7 +17,7 @@ struct NormModel {
     graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = lr}));
     if (together) graph.config.data_parallel({.sync_batch_norm = true});
   }
-  FnGraph graph;
+  RankGraph graph;
 };
 
 TEST(SyncBatchNorm, FollowsOneRankThatHasAllSamples) {
@@ -56,7 +56,7 @@ TEST(SyncBatchNorm, Resnet18StepsAsOneRankDoes) {
 TEST(SyncBatchNorm, LosesNothingToALargeMean) {
   constexpr int64_t kRows = 64;
   BatchNorm1d norm(1);
-  FnGraph graph;
+  RankGraph graph;
   graph.fn = [&norm](const Values& in) -> Values {
     const Value y = norm(in[0]);
     mean(y * y * y).backward();
@@ -96,7 +96,7 @@ TEST(SyncBatchNorm, OfAFailedRankFailsOnAll) {
   const StateDict before = *model.graph.state_dict();
   std::vector<Tensor> in = OwnPart(BatchOf({8 * Size(), 12}, 1));
   if (Rank() == 1) in[1].set(0, 10);
-  EXPECT_THAT(Message(CallStatus(model.graph, in)), ::testing::StartsWith("rank 1: "));
+  EXPECT_THAT(Message(StepStatus(model.graph, in)), ::testing::StartsWith("rank 1: "));
   const StateDict after = *model.graph.state_dict();
   for (const auto& [name, value] : before) {
     if (name != "run_count") {

@@ -97,7 +97,7 @@ TEST(DataParallel, SumsWhereAskedTo) {
 
 TEST(DataParallel, AllBeginWithTheParametersOfRankZero) {
   Linear layer(3, 2);
-  FnGraph graph;
+  RankGraph graph;
   graph.fn = [&layer](const Values& in) -> Values {
     const Value loss = mean(layer(in[0]));
     loss.backward();
@@ -122,7 +122,7 @@ TEST(DataParallel, MasksDifferByRankAndNotByRun) {
   std::vector<double> first;
   for (int run = 0; run < 2; ++run) {
     Linear layer(64, 1);
-    FnGraph graph;
+    RankGraph graph;
     graph.fn = [&layer](const Values& in) -> Values {
       const Value kept = dropout(in[0], 0.5);
       mean(layer(kept)).backward();
@@ -181,8 +181,9 @@ TEST(DataParallel, ProfilesAndCostsItsExchanges) {
   Call(model.graph, in);
   int starts = 0, waits = 0;
   model.graph.set_profile([&](const ir::Node& node, const kernels::Kernel& kernel, double seconds) {
-    starts += kernel.name() == "cpu:exchange:all_reduce_start" ? 1 : 0;
-    waits += kernel.name() == "cpu:exchange:all_reduce_wait" ? 1 : 0;
+    const std::string how = IsOnCuda() ? "cuda:native:" : "cpu:exchange:";
+    starts += kernel.name() == how + "all_reduce_start" ? 1 : 0;
+    waits += kernel.name() == how + "all_reduce_wait" ? 1 : 0;
     if (kernel.name().find("cpu:exchange:") == 0) {
       EXPECT_GT(ir::CostOf(node).bytes, 0);
       EXPECT_GE(seconds, 0);
