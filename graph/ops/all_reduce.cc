@@ -74,10 +74,12 @@ ir::OpRecord StartRecord() {
   r.inputs = {{"dx", ir::kFloats, "of one dtype; none: only whether a rank has failed",
                /*optional=*/false, /*variadic=*/true}};
   r.outputs = {{"buffer", "for one all_reduce_wait"}};
-  r.attrs = {Required("ranks", ir::AttrType::kInt, "processes of the job"),
-             Optional("reduction", std::string("mean"), "\"mean\" or \"sum\" over the ranks"),
-             Optional("wire", DType::kF32,
-                      "in which they travel; sums are f32 (f64 for f64) and rounded once, by NCCL at each addition")};
+  r.attrs = {
+      Required("ranks", ir::AttrType::kInt, "processes of the job"),
+      Optional("reduction", std::string("mean"), "\"mean\" or \"sum\" over the ranks"),
+      Optional(
+          "wire", DType::kF32,
+          "in which they travel; sums are f32 (f64 for f64) and rounded once, by NCCL at each addition")};
   r.infer = InferStart;
   r.amp = Untouched("made when precision is decided; `wire` is the user's word", {});
   r.communicates = true;

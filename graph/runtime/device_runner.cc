@@ -92,10 +92,10 @@ absl::Status DeviceRunner::PlaceInputsAndOutputs() {
   for (size_t i = 0; i < layout_.outputs.size(); ++i) {
     outputs.push_back({layout_.outputs[i], Bytes(plan_.output_types[i])});
   }
-  HT_ASSIGN_OR_RETURN(ring_,
-                      StepRing::Create(
-                          backend_, layout_.slot_bytes, std::move(outputs),
-                          [this](const char* slot) { return CheckStep(slot); }, plan_.communicates));
+  HT_ASSIGN_OR_RETURN(
+      ring_, StepRing::Create(
+                 backend_, layout_.slot_bytes, std::move(outputs),
+                 [this](const char* slot) { return CheckStep(slot); }, plan_.communicates));
   return absl::OkStatus();
 }
 

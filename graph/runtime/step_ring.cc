@@ -8,8 +8,8 @@ namespace halftone::runtime {
 
 absl::StatusOr<std::shared_ptr<StepRing>> StepRing::Create(kernels::DeviceBackend& backend,
                                                            size_t slot_bytes,
-                                                           std::vector<Output> outputs,
-                                                           Check check, bool together) {
+                                                           std::vector<Output> outputs, Check check,
+                                                           bool together) {
   std::shared_ptr<StepRing> ring(new StepRing());
   ring->backend_ = &backend;
   HT_ASSIGN_OR_RETURN(ring->memory_, backend.AllocatePinned(kSlots * slot_bytes));

@@ -22,7 +22,8 @@ Tensor Divided(const Tensor& x, DType to, int divisor) {
   const bool is_wide = x.dtype() == DType::kF64 || to == DType::kF64;
   Tensor y = Tensor::Empty(to, x.shape());
   for (int64_t i = 0; i < x.num_elements(); ++i) {
-    y.set(i, is_wide ? x.at(i) / divisor : static_cast<float>(x.at(i)) / static_cast<float>(divisor));
+    y.set(i,
+          is_wide ? x.at(i) / divisor : static_cast<float>(x.at(i)) / static_cast<float>(divisor));
   }
   return y;
 }
@@ -33,7 +34,8 @@ void ExpectConverted(DType from, DType to, const std::vector<int64_t>& sizes, in
   cuda::ConvertBatch batch{};
   std::vector<Tensor> arrays;
   std::vector<DeviceMemory> sources, targets;
-  const auto from_size = static_cast<int64_t>(SizeOf(from)), to_size = static_cast<int64_t>(SizeOf(to));
+  const auto from_size = static_cast<int64_t>(SizeOf(from)),
+             to_size = static_cast<int64_t>(SizeOf(to));
   for (const int64_t size : sizes) {
     arrays.push_back(RandomTensor(from, Shape{size + offset}, static_cast<uint64_t>(size) + 1));
     sources.emplace_back(arrays.back().raw(), arrays.back().num_bytes());
@@ -50,8 +52,8 @@ void ExpectConverted(DType from, DType to, const std::vector<int64_t>& sizes, in
     CheckCuda(targets[a].Read(got.address()));
     const Tensor want = Divided(arrays[a], to, divisor);
     for (int64_t i = offset; i < sizes[a] + offset; ++i) {
-      ASSERT_EQ(got.at(i), want.at(i)) << Name(from) << " to " << Name(to) << ", " << sizes[a]
-                                       << " elements, element " << i;
+      ASSERT_EQ(got.at(i), want.at(i))
+          << Name(from) << " to " << Name(to) << ", " << sizes[a] << " elements, element " << i;
     }
   }
 }
@@ -96,7 +98,8 @@ DeviceRunState Heard(const std::vector<DeviceRunState>& told, DType dtype, Devic
   const Shape shape{int64_t{ranks} * cuda::kFaultElements};
   Tensor sum = Tensor::Full(dtype, shape, 0);
   for (int r = 0; r < ranks; ++r) {
-    const DeviceArray<DeviceRunState> state(std::vector<DeviceRunState>{told[static_cast<size_t>(r)]});
+    const DeviceArray<DeviceRunState> state(
+        std::vector<DeviceRunState>{told[static_cast<size_t>(r)]});
     DeviceMemory words(sum.num_bytes());
     CheckCuda(cuda::LaunchTellFault(words.data(), dtype, r, ranks, state.data(), nullptr));
     Tensor part = Tensor::Empty(dtype, shape);

@@ -38,6 +38,21 @@ TEST(CudaCoverage, TheFixedTargetRunsWhatTheRegistryHas) {
   EXPECT_EQ(differences, "");
 }
 
+// Of one rank they could be decomposed; of several they cannot.
+TEST(CudaCoverage, ReductionsOverRanksHaveKernelsOfTheirOwn) {
+  ASSERT_TRUE(kernels::OpenCuda(0).ok());
+  const auto target = kernels::FindFixedTarget("cuda-sm90");
+  ASSERT_TRUE(target.ok()) << target.status();
+  for (const char* op : {"all_reduce", "all_reduce_start", "all_reduce_wait"}) {
+    EXPECT_TRUE((*target)->CanRun(op)) << op;
+    const auto candidates = KernelRegistry::Global().Candidates(op, Device::Kind::kCuda);
+    ASSERT_EQ(candidates.size(), 1u) << op;
+    for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
+      EXPECT_TRUE(candidates[0]->dtypes.Contains(dtype)) << op << ", " << Name(dtype);
+    }
+  }
+}
+
 TEST(CudaCoverage, EveryKernelRunsInACase) {
 #if defined(HALFTONE_CUDA_EMULATED)
   // A device with 8-bit products, as the real one that the tests run on.

@@ -29,6 +29,7 @@ constexpr ErrorText kErrors[] = {
     HT_EMULATION_ERROR(cudaErrorNotReady, "device not ready"),
     HT_EMULATION_ERROR(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
     HT_EMULATION_ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
+    HT_EMULATION_ERROR(cudaErrorLaunchTimeout, "the launch timed out and was terminated"),
     HT_EMULATION_ERROR(cudaErrorNotPermitted, "operation not permitted"),
     HT_EMULATION_ERROR(cudaErrorNotSupported, "operation not supported"),
     HT_EMULATION_ERROR(cudaErrorStreamCaptureUnsupported,

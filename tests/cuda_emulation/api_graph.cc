@@ -263,12 +263,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
       return r.RefuseCapturing(*stream);
     }
     ++r.statistics.graph_launches;
-    return r.SubmitSteps(
-        stream, cudaGraphNodeTypeGraph,
-        [nodes = executable->nodes, device = stream->device]() -> Step {
-          const auto replay = std::make_shared<Replay>(nodes, device);
-          return [replay] { return replay->Run(); };
-        });
+    return r.SubmitSteps(stream, cudaGraphNodeTypeGraph,
+                         [nodes = executable->nodes, device = stream->device]() -> Step {
+                           const auto replay = std::make_shared<Replay>(nodes, device);
+                           return [replay] { return replay->Run(); };
+                         });
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "halftone/tests/cuda_emulation/library_work.h"
 #include "halftone/tests/cuda_emulation/nccl_reduction.h"
@@ -29,6 +30,8 @@ std::map<ncclComm_t, std::shared_ptr<ncclComm>>& LiveComms() {
   return *live;
 }
 
+bool is_going_on = false;  // whether GoOnWhileHostRests runs; under the runtime's lock
+
 std::string& LastError() {
   static thread_local std::string error;
   return error;
@@ -38,6 +41,24 @@ ncclResult_t Refuse(ncclResult_t result, const std::string& why) {
   LastError() = why;
   GetRuntime().Report("NCCL: " + why);
   return result;
+}
+
+// A device goes on while its host waits for other processes and makes no call: else two ranks could wait for each
+// other, one by a message and one by a reduction. Beside a host that makes calls it does nothing.
+void GoOnWhileHostRests() {
+  Runtime& r = GetRuntime();
+  for (uint64_t seen = 0;;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const std::scoped_lock lock(r.mutex);
+    if (LiveComms().empty()) {
+      is_going_on = false;
+      return;
+    }
+    if (std::exchange(seen, r.calls) != r.calls) continue;
+    for (int device = 0; device < kMaxDevices; ++device) {
+      for (const auto& stream : r.StreamsOf(device)) r.TryUntil(stream, stream->issued);
+    }
+  }
 }
 
 // Under the runtime's lock, with a live communicator.
@@ -176,9 +197,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId byt
   *out = nullptr;
   Id id;
   std::memcpy(&id, &bytes, sizeof(id));
-  if (id.magic != kIdMagic) return Refuse(ncclInvalidArgument, "an id that ncclGetUniqueId did not give");
+  if (id.magic != kIdMagic)
+    return Refuse(ncclInvalidArgument, "an id that ncclGetUniqueId did not give");
   if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) {
-    return Refuse(ncclInvalidArgument, "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+    return Refuse(ncclInvalidArgument,
+                  "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
   }
   if (r.RefuseUnsafeCall() != cudaSuccess) return ncclUnhandledCudaError;
   auto comm = std::make_shared<ncclComm>();
@@ -196,6 +219,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId byt
   }
   *out = comm.get();
   LiveComms()[comm.get()] = comm;
+  if (!std::exchange(is_going_on, true)) std::thread(&GoOnWhileHostRests).detach();
   return Settled(comm);
 }
 
@@ -242,7 +266,10 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
         return [one = std::make_shared<Reduction>(reduction)] { return one->Run(); };
       });
     });
-    if (error != cudaSuccess) return Refuse(ncclUnhandledCudaError, cudaGetErrorString(error));
+    if (error != cudaSuccess) {
+      LastError() = cudaGetErrorString(error);
+      return ncclUnhandledCudaError;
+    }
     if (comm->blocking) return ncclSuccess;
     comm->busy_polls = kBusyPolls;
     return ncclInProgress;
@@ -252,10 +279,12 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
 // Behind all work of its device.
 ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   return WithComm(handle, [](Runtime& r, const std::shared_ptr<ncclComm>& comm) -> ncclResult_t {
-    if (comm->state != State::kReady) return Refuse(ncclInvalidUsage, "finalized twice, or too early");
+    if (comm->state != State::kReady)
+      return Refuse(ncclInvalidUsage, "finalized twice, or too early");
     r.RunDevice(comm->device);
     if (IsInUse(comm)) {
-      return Refuse(ncclInvalidUsage, "a captured graph refers to it: NCCL waits until that is no more");
+      return Refuse(ncclInvalidUsage,
+                    "a captured graph refers to it: NCCL waits until that is no more");
     }
     comm->memory->job().ranks[comm->rank].finalized = 1;
     comm->state = State::kFinalizing;
@@ -270,7 +299,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
     }
     r.RunDevice(comm->device);
     if (IsInUse(comm)) {
-      return Refuse(ncclInvalidUsage, "a captured graph refers to it: NCCL waits until that is no more");
+      return Refuse(ncclInvalidUsage,
+                    "a captured graph refers to it: NCCL waits until that is no more");
     }
     LiveComms().erase(handle);
     return ncclSuccess;

@@ -10,7 +10,8 @@ namespace halftone::emulation {
 namespace {
 
 constexpr size_t kJobBytes = (sizeof(SharedJob) + 4095) / 4096 * 4096;
-constexpr size_t kAllBytes = kJobBytes + kMaxRanks * kPartBytes;  // pages come when they are written
+constexpr size_t kAllBytes =
+    kJobBytes + kMaxRanks * kPartBytes;  // pages come when they are written
 
 }  // namespace
 

@@ -125,9 +125,9 @@ bool Reduction::Run() {
   for (int q = 0; q < comm_->size; ++q) {
     if (SameTerms(ranks[q].terms, terms_)) continue;
     // The real one hangs, or writes where it should not.
-    r.FailDevice(comm_->device, cudaErrorLaunchFailure,
-                 "reduction " + std::to_string(number_) + ": " + Describe(comm_->rank) + ", " +
-                     Describe(q));
+    r.FailDevice(
+        comm_->device, cudaErrorLaunchFailure,
+        "reduction " + std::to_string(number_) + ": " + Describe(comm_->rank) + ", " + Describe(q));
     ranks[comm_->rank].taken = number_;
     return true;
   }

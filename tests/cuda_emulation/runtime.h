@@ -37,6 +37,7 @@ struct Runtime {
   std::vector<std::shared_ptr<Capture>> captures;  // begun and not ended
   unsigned long long num_captures = 0;
   bool in_host_function = false;
+  uint64_t calls = 0;     // of the API, so far
   std::string waits_for;  // what work that waits for another process says of it
   uint64_t calls_until_failure[kNumCalls] = {};  // by Call; 0: none fails
 
@@ -92,6 +93,7 @@ template <typename Body>
 cudaError_t ApiCall(Body&& body, AfterFailure after_failure = AfterFailure::kRefuse) {
   Runtime& r = GetRuntime();
   const std::scoped_lock lock(r.mutex);
+  ++r.calls;
   cudaError_t error = r.Admit();
   if (error == cudaSuccess) {
     const cudaError_t sticky = r.current_device().sticky;

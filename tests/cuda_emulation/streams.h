@@ -4,7 +4,8 @@
 //    before it, so running what it waits for ends.
 // 2. Eager: a queue is empty when a call returns, but for work that waits for another process and what is
 //    behind it. Lazy: it runs when something waits for it.
-// 3. Work that waits for another process goes on when the host queries or waits, as all work does here.
+// 3. Work that waits for another process goes on when the host queries or waits, as all work does here, or
+//    while it makes no call (nccl_api.cc).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -37,7 +37,8 @@ class Packed {
     return static_cast<char*>(buffer) + elements_ * static_cast<int64_t>(SizeOf(wire_));
   }
 
-  absl::Status Pack(const void* const* arrays, void* buffer, int divisor, cudaStream_t stream) const {
+  absl::Status Pack(const void* const* arrays, void* buffer, int divisor,
+                    cudaStream_t stream) const {
     return Convert(dtype_, wire_, divisor, stream, [&](size_t i, int64_t first) {
       return std::pair(arrays[i], static_cast<void*>(At(buffer, first)));
     });
@@ -110,15 +111,16 @@ class ExchangeKernel : public CudaKernel {
 
   // The buffer is packed; `done` is recorded behind its sums.
   absl::Status Begin(const KernelArgs& args, void* buffer, cudaEvent_t done, cudaStream_t stream) {
-    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchTellFault(packed_.Words(buffer), packed_.wire(), ranks_->rank(),
-                                            ranks_->size(), args.state->device, stream));
+    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchTellFault(packed_.Words(buffer), packed_.wire(),
+                                                  ranks_->rank(), ranks_->size(),
+                                                  args.state->device, stream));
     return ranks_->AllReduce(buffer, packed_.count(), packed_.wire(), stream, done);
   }
   absl::Status End(const KernelArgs& args, void* buffer, cudaEvent_t done, cudaStream_t stream) {
     HT_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream, done, 0));
-    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchHearFault(packed_.Words(buffer), packed_.wire(), ranks_->size(),
-                                            ranks_->broken(), args.fault_id, args.state->device,
-                                            stream));
+    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchHearFault(packed_.Words(buffer), packed_.wire(),
+                                                  ranks_->size(), ranks_->broken(), args.fault_id,
+                                                  args.state->device, stream));
     return absl::OkStatus();
   }
 
@@ -209,8 +211,7 @@ void AddExchange(KernelRegistry& r, const std::string& op) {
                    [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
                      HT_ASSIGN_OR_RETURN(std::shared_ptr<Ranks> ranks, RanksFor(node));
                      HT_ASSIGN_OR_RETURN(cuda::UniqueEvent done, NewDoneEvent());
-                     return std::unique_ptr<Kernel>(
-                         new K(node, std::move(ranks), std::move(done)));
+                     return std::unique_ptr<Kernel>(new K(node, std::move(ranks), std::move(done)));
                    });
 }
 

@@ -20,8 +20,8 @@ static_assert(kFaultElements == 4 * kDigits);
 
 // The type that both are computed in.
 template <typename From, typename To>
-using Between = std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double,
-                                   float>;
+using Between =
+    std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double, float>;
 
 template <int N, typename From, typename To>
 __device__ void ConvertPack(const From* from, To* to, Between<From, To> divisor) {

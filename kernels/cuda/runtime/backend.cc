@@ -174,6 +174,10 @@ absl::Status CudaBackend::WaitForStream() const {
   return Annotated(ranks->Wait([stream] { return cudaStreamQuery(stream); }, "cudaStreamQuery"));
 }
 
+absl::Status CudaBackend::WaitForRanks() const {
+  return ranks_ == nullptr ? absl::OkStatus() : WaitForStream();
+}
+
 absl::Status CudaBackend::Join(distributed::Communicator& world) {
   if (ranks_ != nullptr || world.size() == 1) return absl::OkStatus();
   const Calls calls(index_);
@@ -246,6 +250,7 @@ absl::Status CudaBackend::CopyToHost(void* pinned, const void* device, size_t by
 
 absl::Status CudaBackend::Upload(void* device, const void* host, size_t bytes) {
   const Calls calls(index_);
+  HT_RETURN_IF_ERROR(WaitForRanks());
   HT_RETURN_IF_ERROR(Copy(device, host, bytes, cudaMemcpyHostToDevice));
   // Whether the host's memory has been read when a copy returns depends on whether it is
   // page-locked and on what the device can address.
@@ -254,6 +259,7 @@ absl::Status CudaBackend::Upload(void* device, const void* host, size_t bytes) {
 
 absl::Status CudaBackend::Download(void* host, const void* device, size_t bytes) {
   const Calls calls(index_);
+  HT_RETURN_IF_ERROR(WaitForRanks());
   HT_RETURN_IF_ERROR(Copy(host, device, bytes, cudaMemcpyDeviceToHost));
   return WaitForStream();
 }

@@ -73,6 +73,8 @@ class CudaBackend : public kernels::DeviceBackend {
   // Where work may wait for another rank, the host's wait has an end.
   absl::Status WaitForEvent(cudaEvent_t event) const;
   absl::Status WaitForStream() const;
+  // Before a call that waits for the stream itself, as copies to and from pageable memory do.
+  absl::Status WaitForRanks() const;
   absl::Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 
   int index_;

@@ -14,8 +14,8 @@ constexpr int kOldest = 21400;  // 2.14.0
 #if defined(HALFTONE_CUDA_EMULATED)
 
 absl::StatusOr<Nccl> Load() {
-  return Nccl{&ncclGetUniqueId, &ncclCommInitRankConfig, &ncclCommFinalize,      &ncclCommDestroy,
-              &ncclCommAbort,   &ncclCommGetAsyncError,  &ncclAllReduce,         &ncclGetVersion,
+  return Nccl{&ncclGetUniqueId,    &ncclCommInitRankConfig, &ncclCommFinalize, &ncclCommDestroy,
+              &ncclCommAbort,      &ncclCommGetAsyncError,  &ncclAllReduce,    &ncclGetVersion,
               &ncclGetErrorString, &ncclGetLastError};
 }
 
@@ -81,8 +81,8 @@ absl::Status ToStatus(const Nccl& nccl, ncclResult_t result, const char* call) {
   if (result == ncclSuccess || result == ncclInProgress) return absl::OkStatus();
   const char* const detail = nccl.get_last_error(nullptr);
   const bool is_told = detail != nullptr && detail[0] != '\0';
-  return absl::UnavailableError(Concat(call, ": ", nccl.get_error_string(result),
-                                       is_told ? Concat(" (", detail, ")") : ""));
+  return absl::UnavailableError(
+      Concat(call, ": ", nccl.get_error_string(result), is_told ? Concat(" (", detail, ")") : ""));
 }
 
 }  // namespace halftone::cuda

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "halftone/core/alloc_counter.h"
@@ -82,9 +83,8 @@ class NcclRanks : public Ranks {
     HT_RETURN_IF_ERROR(status_);
     HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(packed_.get(), stream));
     HT_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream_.get(), packed_.get(), 0));
-    const ncclResult_t begun =
-        nccl_.all_reduce(buffer, buffer, static_cast<size_t>(count), NcclTypeOf(dtype), ncclSum,
-                         comm_, stream_.get());
+    const ncclResult_t begun = nccl_.all_reduce(buffer, buffer, static_cast<size_t>(count),
+                                                NcclTypeOf(dtype), ncclSum, comm_, stream_.get());
     absl::Status started = ToStatus(nccl_, begun, "ncclAllReduce");
     // The event must come behind what another thread of NCCL may still be putting there.
     if (started.ok()) started = Settle("ncclAllReduce");
@@ -132,10 +132,10 @@ class NcclRanks : public Ranks {
           ToStatus(nccl_, nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError"));
       if (state != ncclInProgress) return ToStatus(nccl_, state, call);
       if (!patience.Pause()) {
-        return absl::DeadlineExceededError(
-            Concat(call, ": rank ", rank(), " has waited ", world_.timeout_seconds(),
-                   " s for the devices of other ranks; expected NCCL's network between all machines "
-                   "(NCCL_DEBUG=INFO tells more)"));
+        return absl::DeadlineExceededError(Concat(
+            call, ": rank ", rank(), " has waited ", world_.timeout_seconds(),
+            " s for the devices of other ranks; expected NCCL's network between all machines "
+            "(NCCL_DEBUG=INFO tells more)"));
       }
     }
   }
@@ -158,12 +158,14 @@ class NcclRanks : public Ranks {
     const std::scoped_lock lock(mutex_);
     HT_RETURN_IF_ERROR(status_);
     return Break(absl::DeadlineExceededError(
-        silent < 0 ? Concat(waited, "reductions on the devices, though all ranks answer; expected "
-                                    "the same steps on all, and NCCL's network between all machines "
-                                    "(NCCL_DEBUG=INFO tells more)")
-                   : Concat(waited, "the device of rank ", silent,
-                            "; expected every rank at the same step: that process hangs, or has left "
-                            "the job (HALFTONE_DISTRIBUTED_TIMEOUT)")));
+        silent < 0
+            ? Concat(waited,
+                     "reductions on the devices, though all ranks answer; expected "
+                     "the same steps on all, and NCCL's network between all machines "
+                     "(NCCL_DEBUG=INFO tells more)")
+            : Concat(waited, "the device of rank ", silent,
+                     "; expected every rank at the same step: that process hangs, or has left "
+                     "the job (HALFTONE_DISTRIBUTED_TIMEOUT)")));
   }
 
   // Under the lock, once: the end of all exchanges.
@@ -201,7 +203,7 @@ struct Leaver {
 };
 
 void AtExit(int exit_status, void* argument) {
-  const auto* const leaver = static_cast<const Leaver*>(argument);
+  const std::unique_ptr<const Leaver> leaver(static_cast<const Leaver*>(argument));
   const std::shared_ptr<NcclRanks> ranks = leaver->ranks.lock();
   if (exit_status != 0 || ranks == nullptr || leaver->process != getpid()) return;
   ranks->Leave(/*unused=*/ranks.use_count() == 2);  // the backend and this function

@@ -55,6 +55,8 @@ TEST(Sum, IsOverTheRanks) {
   EXPECT_EQ(*sum, Size() * (Size() - 1) / 2.0 + 0.5 * Size());
 }
 
+TEST(FindSilent, IsNobodyWhereAllAnswer) { EXPECT_EQ(World().FindSilent(20), -1); }
+
 TEST(Ranks, OfOneMachineAreNumbered) {
   EXPECT_EQ(LocalRank(), Rank());  // the jobs of these tests are on one machine
   EXPECT_EQ(DeviceOfRank(Device::Kind::kCuda), Device::Cuda(Rank()));

@@ -89,12 +89,13 @@ TEST(Fault, BesideTheLossFailsTheStepOnAll) {
 
 TEST(Fault, InAMicroBatchFailsItOnAll) {
   RankModel model(Mlp(), true);
-  model.graph.config.accumulate_calls(2);
+  model.graph.config.accumulate_calls(4);
   Call(model.graph, OwnPart(OrdinaryBatch()));
   std::vector<Tensor> in = OwnPart(OrdinaryBatch(1));
   if (Rank() == 1) in[1].set(0, -1);
   EXPECT_THAT(Message(StepStatus(model.graph, in)), StartsWith("rank 1: "));
   Call(model.graph, OwnPart(OrdinaryBatch(1)));
+  EXPECT_TRUE(model.graph.flush().ok());
   EXPECT_EQ(model.graph.accumulated_micro_batches(), 0u);
   ExpectSameOnAllRanks(model.State());
 }

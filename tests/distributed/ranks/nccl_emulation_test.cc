@@ -25,14 +25,15 @@ constexpr int kCount = 100;
 class NcclEmulation : public ::testing::Test {
  protected:
   void SetUp() override {
-    emulation::Options options = emulation::GetOptions();
+    emulation::Options options = before_;
     options.hang_seconds = 3;
     emulation::SetOptions(options);
     ASSERT_EQ(cudaSetDevice(Rank()), cudaSuccess);
     ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
     ASSERT_EQ(cudaMalloc(&buffer_, kCount * sizeof(float)), cudaSuccess);
     std::vector<float> values(kCount);
-    for (int i = 0; i < kCount; ++i) values[static_cast<size_t>(i)] = static_cast<float>(i + Rank());
+    for (int i = 0; i < kCount; ++i)
+      values[static_cast<size_t>(i)] = static_cast<float>(i + Rank());
     ASSERT_EQ(cudaMemcpy(buffer_, values.data(), kCount * sizeof(float), cudaMemcpyHostToDevice),
               cudaSuccess);
   }
@@ -42,6 +43,7 @@ class NcclEmulation : public ::testing::Test {
     emulation::ClearErrors();
     cudaFree(buffer_);
     cudaStreamDestroy(stream_);
+    emulation::SetOptions(before_);
     ASSERT_TRUE(distributed::Barrier().ok());
   }
 
@@ -68,8 +70,8 @@ class NcclEmulation : public ::testing::Test {
   }
   std::vector<float> Values() {
     std::vector<float> values(kCount);
-    EXPECT_EQ(cudaMemcpyAsync(values.data(), buffer_, kCount * sizeof(float), cudaMemcpyDeviceToHost,
-                              stream_),
+    EXPECT_EQ(cudaMemcpyAsync(values.data(), buffer_, kCount * sizeof(float),
+                              cudaMemcpyDeviceToHost, stream_),
               cudaSuccess);
     return values;
   }
@@ -83,6 +85,7 @@ class NcclEmulation : public ::testing::Test {
     }
   }
 
+  const emulation::Options before_ = emulation::GetOptions();
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
   void* buffer_ = nullptr;
@@ -157,7 +160,7 @@ TEST_F(NcclEmulation, FindsAnotherOrder) {
   Join();
   const size_t first = Rank() == 0 ? 64 : 32;
   ASSERT_EQ(Sum(first), ncclSuccess);
-  ASSERT_EQ(Sum(96 - first), ncclSuccess);
+  (void)Sum(96 - first);  // refused if the device has failed by then
   EXPECT_THAT(FailureOf(cudaErrorLaunchFailure), HasSubstr("reduction 1: "));
 }
 
@@ -187,7 +190,8 @@ TEST_F(NcclEmulation, FindsTwoRanksOfOneNumberAndOtherNumbersOfRanks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ncclResult_t joined = Join(0, Size(), /*blocking=*/false);
-  const auto all = distributed::World().Exchange(std::string(1, static_cast<char>('0' + joined)), "test");
+  const auto all =
+      distributed::World().Exchange(std::string(1, static_cast<char>('0' + joined)), "test");
   ASSERT_TRUE(all.ok());
   EXPECT_THAT((*all)[0] + (*all)[1], ::testing::AnyOf("57", "75"));  // invalid usage, in progress
   if (comm_ != nullptr) ncclCommAbort(comm_);
@@ -222,7 +226,7 @@ TEST_F(NcclEmulation, RefusesWhatTheLibraryDoes) {
   EXPECT_EQ(reduce(buffer_, buffer_, kCount + 1, stream_), ncclInvalidArgument);
   auto* const later = static_cast<char*>(buffer_) + 4;
   EXPECT_EQ(reduce(buffer_, later, 10, stream_), ncclInvalidUsage);
-  EXPECT_EQ(Sum(kCount, static_cast<ncclDataType_t>(99)), ncclInvalidArgument);
+  EXPECT_EQ(Sum(kCount, static_cast<ncclDataType_t>(13)), ncclInvalidArgument);
   EXPECT_EQ(Sum(kCount, ncclFloat32, static_cast<ncclRedOp_t>(99)), ncclInvalidArgument);
   EXPECT_EQ(Sum(kCount, ncclInt8), ncclInvalidUsage);
   EXPECT_EQ(Sum(kCount, ncclFloat32, ncclAvg), ncclInvalidUsage);

@@ -27,20 +27,22 @@ TEST(SyncBatchNorm, FollowsOneRankThatHasAllSamples) {
   };
   Sequential own = net(), whole = net();
   NormModel together(own, true, 0.05), alone(whole, false, 0.05);
-  for (int step = 0; step < 20; ++step) {
+  const int steps = IsOnCuda() ? 4 : 20;  // an emulated device is slow
+  for (int step = 0; step < steps; ++step) {
     const Batch batch = BatchOf({6 * Size(), 1, 8, 8}, step);
     Call(together.graph, OwnPart(batch));
     Call(alone.graph, {batch.x, batch.y});
   }
   const StateDict got = *together.graph.state_dict(), want = *alone.graph.state_dict();
   const double distance = RelativeDistance(got, want);  // running statistics, too
-  if (Rank() == 0) std::printf("distance after 20 steps: %.3g\n", distance);
+  if (Rank() == 0) std::printf("distance after %d steps: %.3g\n", steps, distance);
   EXPECT_LE(distance, 1e-5);
   ExpectSameOnAllRanks(got);
 }
 
 TEST(SyncBatchNorm, Resnet18StepsAsOneRankDoes) {
   if (Size() != 2) GTEST_SKIP() << "takes seconds: one number of ranks is enough";
+  if (IsOnCuda()) GTEST_SKIP() << "takes minutes on an emulated device";
   models::ResNet own(18, 10, 1), whole(18, 10, 1);
   NormModel together(own, true, 0.05), alone(whole, false, 0.05);
   // The deepest norms are of one number for each image.

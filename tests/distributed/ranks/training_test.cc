@@ -11,9 +11,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kSteps = 50;
+// An emulated device is slow.
+int NumSteps() { return IsOnCuda() ? 10 : 50; }
 
-// Of n ranks with batches of 8, and of one with 8 n: the distance after kSteps.
+// Of n ranks with batches of 8, and of one with 8 n: the distance after NumSteps.
 double DistanceFromOneRank(Sequential (*net)(), const Shape& image, bool f16,
                            DataParallel options = {.bucket_bytes = 4096}) {
   RankModel together(net(), true, options), alone(net(), false);
@@ -24,14 +25,14 @@ double DistanceFromOneRank(Sequential (*net)(), const Shape& image, bool f16,
   }
   std::vector<int64_t> dims = {8 * Size()};
   dims.insert(dims.end(), image.dims().begin(), image.dims().end());
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < NumSteps(); ++step) {
     const Batch batch = BatchOf(Shape(dims), step % 5);
     Call(together.graph, OwnPart(batch));
     Call(alone.graph, {batch.x, batch.y});
   }
   ExpectSameOnAllRanks(together.State());
   const double distance = RelativeDistance(together.State(), alone.State());
-  if (Rank() == 0) std::printf("distance after %d steps: %.3g\n", kSteps, distance);
+  if (Rank() == 0) std::printf("distance after %d steps: %.3g\n", NumSteps(), distance);
   return distance;
 }
 
@@ -57,6 +58,8 @@ TEST(DataParallel, GradientsMayTravelInSixteenBits) {
 }
 
 TEST(DataParallel, BucketsChangeNoBit) {
+  if (IsOnCuda() && Size() > 2)
+    GTEST_SKIP() << "NCCL's order of additions depends on where they lie";
   StateDict first;
   for (const int64_t bytes : {1, 4096, 1 << 20}) {
     RankModel model(Mlp(), true, {.bucket_bytes = bytes});
