@@ -151,7 +151,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     if (event.record == nullptr) return cudaSuccess;
     if (!IsDone(*event.record)) {
       const std::shared_ptr<CUstream_st>& stream = event.record->position.stream;
-      r.TryUntil(stream, stream->done + 1);
+      if (!r.TryUntil(stream, stream->done + 1)) r.LeaveCpuToOthers();
       return cudaErrorNotReady;
     }
     return r.AfterWait(event.device);

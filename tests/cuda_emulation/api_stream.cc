@@ -111,7 +111,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     if (const cudaError_t error = r.RefuseLegacyStream(*stream)) return error;
     if (const cudaError_t error = r.RefuseUnsafeCall()) return error;
     if (stream->done < stream->issued) {
-      r.TryUntil(stream, stream->done + 1);
+      if (!r.TryUntil(stream, stream->done + 1)) r.LeaveCpuToOthers();
       return cudaErrorNotReady;
     }
     return r.AfterWait(stream->device);

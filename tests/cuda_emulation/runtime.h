@@ -66,6 +66,8 @@ struct Runtime {
   bool TryUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t number);
   // Until it is done. What waits for another process for longer than Options::hang_seconds fails its device.
   void RunUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t number);
+  // Before another look at work that waits for another process.
+  static void LeaveCpuToOthers();
   void RunDevice(int device);
   // The error of a host that has waited on a device: red zones are checked too.
   cudaError_t AfterWait(int device);

@@ -89,9 +89,11 @@ void Runtime::RunUntil(const std::shared_ptr<CUstream_st>& stream, uint64_t numb
     if (waited.count() > options.hang_seconds) {
       FailDevice(stream->device, cudaErrorLaunchTimeout, "the host waits for ever: " + waits_for);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    LeaveCpuToOthers();
   }
 }
+
+void Runtime::LeaveCpuToOthers() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
 void Runtime::RunDevice(int device) {
   for (const auto& stream : StreamsOf(device)) RunUntil(stream, stream->issued);

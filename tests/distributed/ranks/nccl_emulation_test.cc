@@ -36,6 +36,7 @@ class NcclEmulation : public ::testing::Test {
       values[static_cast<size_t>(i)] = static_cast<float>(i + Rank());
     ASSERT_EQ(cudaMemcpy(buffer_, values.data(), kCount * sizeof(float), cudaMemcpyHostToDevice),
               cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // the stream does not wait for the copy
   }
   void TearDown() override {
     ASSERT_TRUE(distributed::Barrier().ok());  // an abort would hide what another rank is to find
