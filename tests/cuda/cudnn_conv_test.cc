@@ -237,7 +237,7 @@ void CheckSteps(CudnnConv conv) {
   const auto handle = cuda::CudnnHandle::Current();
   ASSERT_TRUE(handle.ok()) << Message(handle.status());
   const cuda::CudnnTarget target{(*handle)->get(), nullptr};
-  const auto graph = cuda::CudnnGraph::Make(wide, target);
+  const auto graph = cuda::CudnnConvGraph::Make(wide, target);
   ASSERT_TRUE(graph.ok()) << Message(graph.status());
   auto plans = cuda::FindCudnnPlans(*graph, target, 1);
   ASSERT_TRUE(plans.ok()) << Message(plans.status());

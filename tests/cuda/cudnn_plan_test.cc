@@ -20,7 +20,7 @@ using cuda::ConvProduct;
 using cuda::ConvRun;
 using cuda::CudnnChoice;
 using cuda::CudnnConv;
-using cuda::CudnnGraph;
+using cuda::CudnnConvGraph;
 using cuda::CudnnPlan;
 using cuda::CudnnTensor;
 using ::testing::Contains;
@@ -64,7 +64,7 @@ CudnnConv SmallConv(ConvProduct product, cudnnDataType_t dtype) {
 }
 
 absl::StatusOr<std::vector<CudnnPlan>> Find(const CudnnConv& conv, size_t limit = 100) {
-  HT_ASSIGN_OR_RETURN(const auto graph, CudnnGraph::Make(conv, kTarget));
+  HT_ASSIGN_OR_RETURN(const auto graph, CudnnConvGraph::Make(conv, kTarget));
   return cuda::FindCudnnPlans(graph, kTarget, limit);
 }
 
@@ -104,7 +104,8 @@ TEST(CudnnPlanTest, EnginesThatBreakAPromiseAreRefused) {
 
 TEST(CudnnPlanTest, RefusalsOfEngines) {
   const auto refusal = [](cudnnBackendNumericalNote_t note, cudnnDataType_t dtype) {
-    return Message(cuda::CheckNumericalNotes({note}, SmallConv(ConvProduct::kForward, dtype)));
+    return Message(
+        cuda::CheckNumericalNotes({note}, SmallConv(ConvProduct::kForward, dtype).promises()));
   };
   EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_DATA_HALF), "not deterministic");
   EXPECT_EQ(refusal(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_DATA_FLOAT),
@@ -117,10 +118,12 @@ TEST(CudnnPlanTest, RefusalsOfEngines) {
   CudnnConv exact = SmallConv(ConvProduct::kGradWeight, CUDNN_DATA_FLOAT);
   CudnnConv allowed = exact;
   allowed.allow_tf32 = true;
-  EXPECT_TRUE(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, allowed).ok());
+  EXPECT_TRUE(
+      cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, allowed.promises()).ok());
   exact.tf32_is_exact = true;
-  EXPECT_TRUE(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, exact).ok());
-  EXPECT_EQ(Message(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, exact)),
+  EXPECT_TRUE(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, exact.promises()).ok());
+  EXPECT_EQ(Message(cuda::CheckNumericalNotes({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS},
+                                              exact.promises())),
             "narrows its inputs");
   for (const auto note : {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD}) {
     EXPECT_EQ(refusal(note, CUDNN_DATA_BFLOAT16), "transforms in 16 bit");
@@ -145,7 +148,8 @@ TEST(CudnnPlanTest, NoEngine) {
 #if defined(HALFTONE_CUDA_EMULATED)
 // Of the emulated engines one wants more than there may be.
 TEST(CudnnPlanTest, WorkspaceLimit) {
-  const auto graph = CudnnGraph::Make(SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF), kTarget);
+  const auto graph =
+      CudnnConvGraph::Make(SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF), kTarget);
   EXPECT_EQ(Message(cuda::RebuildCudnnPlan(*graph, kTarget, {4, {}}).status()),
             "needs a workspace of 1073741824 bytes, limit 268435456");
 }
@@ -182,7 +186,7 @@ TEST(CudnnPlanTest, LimitAndRebuilding) {
   const ops::ConvGeometry larger = ops::ConvGeometryOf(attrs, {64, 32, 28, 28}, {64, 32, 3, 3});
   for (const CudnnConv& conv : {SmallConv(ConvProduct::kForward, CUDNN_DATA_HALF),
                                 ConvOf(larger, ConvProduct::kGradWeight, CUDNN_DATA_HALF)}) {
-    const auto graph = CudnnGraph::Make(conv, kTarget);
+    const auto graph = CudnnConvGraph::Make(conv, kTarget);
     ASSERT_TRUE(graph.ok());
     ASSERT_EQ(cuda::FindCudnnPlans(*graph, kTarget, 1)->size(), 1U);
     const auto plans = Find(conv);

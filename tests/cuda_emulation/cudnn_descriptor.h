@@ -135,6 +135,30 @@ bool ProductOf(cudnnBackendDescriptorType_t type, Product& product);
 
 size_t SizeOf(cudnnDataType_t dtype);  // 0: not a type that is emulated
 
+// Whether the graph has a product of matrices: attention or its gradient. cudnn_attention.cc
+bool IsAttention(const Descriptor& graph);
+// What the operations of such a graph say of one another, and whether it is one that the library's
+// engines know.
+cudnnStatus_t CheckAttention(const Descriptor& graph);
+bool SupportsAttention(const Descriptor& graph);
+// The tensors that a variant pack must have. Those by value are read on the host.
+struct AttentionOperand {
+  Operand operand;
+  bool by_value = false;
+};
+std::vector<AttentionOperand> AttentionOperands(const Descriptor& graph);
+// Plain loops over the operations, sums in f32; `data` is of the operands by their ids. `wrong`: NaN.
+void RunAttention(const Descriptor& graph, const std::map<int64_t, void*>& data, bool wrong);
+// A tensor as an operand; what is between two operations; by value. cudnn_graph.cc
+Operand OperandOf(const Descriptor& tensor);
+bool IsVirtual(const Descriptor& tensor);
+// An element as a number. cudnn_execute.cc
+float LoadElement(const void* p, cudnnDataType_t dtype, int64_t i);
+void StoreElement(void* p, cudnnDataType_t dtype, int64_t i, float value);
+// What finalizing products, reductions, reshapes and pointwise operations but additions checks.
+// cudnn_attention.cc
+cudnnStatus_t FinalizeAttentionPart(const Descriptor& descriptor);
+
 // The emulated engines, by global index. cudnn_engines.cc
 inline constexpr int64_t kEngineCount = 8;
 inline constexpr int64_t kEngineThatFails = 7;  // when its plan is executed
@@ -145,10 +169,9 @@ struct Engine {
   int64_t workspace_bytes_of_tile = 0;  // as often more as the knob's value says
   int64_t tile_limit = 0;               // values of CUDNN_KNOB_TYPE_TILE_SIZE; 0: has no such knob
 };
-Engine EngineFor(int64_t index, const Convolution& conv);
+Engine EngineFor(int64_t index, const Descriptor& graph);
 // Configurations in the order of a heuristic's mode.
-std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, const Convolution& conv,
-                                     cudnnBackendHeurMode_t mode);
+std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, cudnnBackendHeurMode_t mode);
 
 // cudnn_execute.cc
 cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descriptor& pack);

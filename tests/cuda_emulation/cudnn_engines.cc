@@ -72,7 +72,36 @@ DescriptorPtr Configuration(const DescriptorPtr& graph, int64_t index, int64_t t
 
 }  // namespace
 
-Engine EngineFor(int64_t index, const Convolution& conv) {
+namespace {
+
+// One that does as it should, after one whose sums have no fixed order and one that fails.
+Engine AttentionEngine(int64_t index, const Descriptor& graph) {
+  Engine engine;
+  engine.supported = SupportsAttention(graph);
+  engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
+  switch (index) {
+    case 1:
+      engine.workspace_bytes = 5000;
+      engine.workspace_bytes_of_tile = 1000;
+      engine.tile_limit = 2;
+      break;
+    case 2:
+      engine.notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+      break;
+    case kEngineThatFails:
+      break;
+    default:
+      engine.supported = false;
+  }
+  return engine;
+}
+
+}  // namespace
+
+Engine EngineFor(int64_t index, const Descriptor& graph) {
+  if (IsAttention(graph)) return AttentionEngine(index, graph);
+  Convolution conv;
+  ReadGraph(graph, conv);
   Engine engine;
   const bool low = conv.x.dtype != CUDNN_DATA_FLOAT;
   engine.supported = Supports(conv, index);
@@ -112,14 +141,18 @@ Engine EngineFor(int64_t index, const Convolution& conv) {
   return engine;
 }
 
-std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, const Convolution& conv,
-                                     cudnnBackendHeurMode_t mode) {
+std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, cudnnBackendHeurMode_t mode) {
   std::vector<int64_t> order = {2, 5, 4, 6, 3, 1, kEngineThatFails};
   if (mode == CUDNN_HEUR_MODE_FALLBACK) order = {2, 0};
-  const bool unnamed = conv.w.dtype != conv.x.dtype;
+  bool unnamed = false;
+  if (!IsAttention(*graph)) {
+    Convolution conv;
+    ReadGraph(*graph, conv);
+    unnamed = conv.w.dtype != conv.x.dtype;
+  }
   std::vector<DescriptorPtr> configs;
   for (const int64_t index : order) {
-    const Engine engine = EngineFor(index, conv);
+    const Engine engine = EngineFor(index, *graph);
     if (!engine.supported || unnamed) continue;
     if (engine.tile_limit == 0) configs.push_back(Configuration(graph, index, -1));
     for (int64_t tile = engine.tile_limit - 1; tile >= 0; --tile) {

@@ -1,9 +1,11 @@
-// The emulated cuDNN's convolutions: plain loops over the window with sums in f32.
+// The emulated cuDNN's plans carried out; of convolutions, plain loops over the window with sums in
+// f32.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -11,9 +13,8 @@
 #include "halftone/tests/cuda_emulation/library_work.h"
 
 namespace halftone::emulation::cudnn {
-namespace {
 
-float Load(const void* p, cudnnDataType_t dtype, int64_t i) {
+float LoadElement(const void* p, cudnnDataType_t dtype, int64_t i) {
   switch (dtype) {
     case CUDNN_DATA_HALF:
       return __half2float(static_cast<const __half*>(p)[i]);
@@ -24,7 +25,7 @@ float Load(const void* p, cudnnDataType_t dtype, int64_t i) {
   }
 }
 
-void Store(void* p, cudnnDataType_t dtype, int64_t i, float value) {
+void StoreElement(void* p, cudnnDataType_t dtype, int64_t i, float value) {
   switch (dtype) {
     case CUDNN_DATA_HALF:
       static_cast<__half*>(p)[i] = __float2half(value);
@@ -36,6 +37,8 @@ void Store(void* p, cudnnDataType_t dtype, int64_t i, float value) {
       static_cast<float*>(p)[i] = value;
   }
 }
+
+namespace {
 
 // The extents of spatial axes as depth, height and width; a depth of 1 where there is none.
 struct Window {
@@ -78,7 +81,7 @@ std::vector<float> LoadDense(const Operand& o, const void* data, bool tf32) {
   std::vector<float> values;
   values.reserve(o.elements());
   ForEachOffset(o, [&](int64_t at) {
-    const float value = Load(data, o.dtype, at);
+    const float value = LoadElement(data, o.dtype, at);
     values.push_back(tf32 ? ToTf32(value) : value);
   });
   return values;
@@ -157,10 +160,11 @@ void Run(const Convolution& v, const Engine& engine, const Pointers& p) {
   const size_t plane = WindowOf(result.dims, 2).size(), channels = result.dims[1];
   ForEachOffset(result, [&](int64_t offset) {
     auto value = static_cast<float>(v.alpha * sums[at]);
-    if (v.beta != 0) value += static_cast<float>(v.beta) * Load(to, result.dtype, offset);
-    if (v.has_bias) value += Load(p.bias, v.bias.dtype, at / plane % channels * v.bias.strides[1]);
+    if (v.beta != 0) value += static_cast<float>(v.beta) * LoadElement(to, result.dtype, offset);
+    if (v.has_bias)
+      value += LoadElement(p.bias, v.bias.dtype, at / plane % channels * v.bias.strides[1]);
     if (wrong) value = std::numeric_limits<float>::quiet_NaN();
-    Store(to, result.dtype, offset, value);
+    StoreElement(to, result.dtype, offset, value);
     ++at;
   });
 }
@@ -182,6 +186,59 @@ cudnnStatus_t FindPointer(const std::map<int64_t, void*>& pack, const Operand& o
   return CUDNN_STATUS_SUCCESS;
 }
 
+// A number by value, which is read at once.
+cudnnStatus_t FindNumber(const std::map<int64_t, void*>& pack, const Operand& o, float& number) {
+  const auto found = pack.find(o.uid);
+  if (found == pack.end() || found->second == nullptr || IsDeviceMemory(found->second, 1)) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: tensor " + std::to_string(o.uid) +
+                                              " needs a pointer to a number on the host");
+  }
+  number = LoadElement(found->second, o.dtype, 0);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// The work of an engine on the operands of a variant pack, or why there can be none.
+cudnnStatus_t PrepareConvolution(const Descriptor& graph, const Engine& how,
+                                 const std::map<int64_t, void*>& pack,
+                                 std::function<void()>& work) {
+  Convolution conv;
+  ReadGraph(graph, conv);
+  Pointers p;
+  std::vector<std::pair<const Operand*, void**>> operands = {
+      {&conv.x, &p.x}, {&conv.w, &p.w}, {&conv.y, &p.y}};
+  if (conv.has_bias) operands.emplace_back(&conv.bias, &p.bias);
+  if (pack.size() != operands.size()) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a variant pack of other tensors");
+  }
+  for (const auto& [operand, pointer] : operands) {
+    const cudnnStatus_t status = FindPointer(pack, *operand, *pointer);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+  }
+  work = [conv, how, p] { Run(conv, how, p); };
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t PrepareAttention(const DescriptorPtr& graph, const Engine& how,
+                               const std::map<int64_t, void*>& pack, std::function<void()>& work) {
+  const std::vector<AttentionOperand> operands = AttentionOperands(*graph);
+  if (pack.size() != operands.size()) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a variant pack of other tensors");
+  }
+  std::map<int64_t, void*> data;
+  auto numbers = std::make_shared<std::map<int64_t, float>>();
+  for (const AttentionOperand& o : operands) {
+    void*& pointer = data[o.operand.uid];
+    const cudnnStatus_t status = o.by_value ? FindNumber(pack, o.operand, (*numbers)[o.operand.uid])
+                                            : FindPointer(pack, o.operand, pointer);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    if (o.by_value) pointer = &(*numbers)[o.operand.uid];
+  }
+  const bool wrong =
+      std::count(how.notes.begin(), how.notes.end(), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) > 0;
+  work = [graph, data, numbers, wrong] { RunAttention(*graph, data, wrong); };
+  return CUDNN_STATUS_SUCCESS;
+}
+
 }  // namespace
 
 cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descriptor& pack) {
@@ -191,27 +248,20 @@ cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descri
   }
   const Descriptor& engine = *plan.Reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
                                   ->Reference(CUDNN_ATTR_ENGINECFG_ENGINE);
-  Convolution conv;
-  ReadGraph(*engine.Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), conv);
+  const DescriptorPtr graph = engine.References(CUDNN_ATTR_ENGINE_OPERATION_GRAPH)[0];
   const auto index = engine.Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
   if (index == kEngineThatFails) return CUDNN_STATUS_EXECUTION_FAILED;
-  const Engine how = EngineFor(index, conv);
+  const Engine how = EngineFor(index, *graph);
 
   const auto uids = pack.Values<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto data = pack.Values<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   std::map<int64_t, void*> pointer_of;
   for (size_t i = 0; i < uids.size(); ++i) pointer_of[uids[i]] = data[i];
-  Pointers p;
-  std::vector<std::pair<const Operand*, void**>> operands = {
-      {&conv.x, &p.x}, {&conv.w, &p.w}, {&conv.y, &p.y}};
-  if (conv.has_bias) operands.emplace_back(&conv.bias, &p.bias);
-  if (uids.size() != operands.size()) {
-    return Refuse(CUDNN_STATUS_BAD_PARAM, "execution: a variant pack of other tensors");
-  }
-  for (const auto& [operand, pointer] : operands) {
-    const cudnnStatus_t status = FindPointer(pointer_of, *operand, *pointer);
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-  }
+  std::function<void()> work;
+  const cudnnStatus_t status = IsAttention(*graph)
+                                   ? PrepareAttention(graph, how, pointer_of, work)
+                                   : PrepareConvolution(*graph, how, pointer_of, work);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   void* const workspace = pack.Value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
   const auto workspace_bytes = plan.Value<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
   if (workspace_bytes > 0 && !IsDeviceMemory(workspace, workspace_bytes)) {
@@ -226,9 +276,9 @@ cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descri
                                               std::to_string(handle.device) + " on device " +
                                               std::to_string(device));
   }
-  const cudaError_t error = StreamWork(handle.stream, [conv, how, p, workspace, workspace_bytes] {
+  const cudaError_t error = StreamWork(handle.stream, [work, workspace, workspace_bytes] {
     if (workspace_bytes > 0) std::memset(workspace, 0xA5, workspace_bytes);
-    Run(conv, how, p);
+    work();
   });
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS
                               : Refuse(CUDNN_STATUS_EXECUTION_FAILED, cudaGetErrorName(error));

@@ -124,6 +124,9 @@ cudnnStatus_t FinalizePointwiseOperation(const Descriptor& d) {
   if (pw == nullptr || pw->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR) {
     return Refuse(kBad, "pointwise operation: no pointwise descriptor");
   }
+  if (pw->Value(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD) != CUDNN_POINTWISE_ADD) {
+    return FinalizeAttentionPart(d);
+  }
   const Descriptor* const x = d.Reference(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
   const Descriptor* const b = d.Reference(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
   const Descriptor* const y = d.Reference(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
@@ -144,18 +147,36 @@ cudnnStatus_t FinalizePointwiseOperation(const Descriptor& d) {
 }
 
 cudnnStatus_t FinalizePointwise(const Descriptor& d) {
-  if (d.Value(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) != CUDNN_POINTWISE_ADD ||
-      d.Value(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_HALF) != CUDNN_DATA_FLOAT) {
-    return Refuse(kBad, "pointwise: only addition in f32 is emulated");
+  const auto mode = d.Value(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MOD);
+  const auto precision = d.Value(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_HALF);
+  const auto wanted = mode == CUDNN_POINTWISE_GEN_INDEX ? CUDNN_DATA_INT32
+                      : mode == CUDNN_POINTWISE_CMP_GE  ? CUDNN_DATA_BOOLEAN
+                                                        : CUDNN_DATA_FLOAT;
+  const bool has_axis = d.Has(CUDNN_ATTR_POINTWISE_AXIS);
+  switch (mode) {
+    case CUDNN_POINTWISE_ADD:
+    case CUDNN_POINTWISE_SUB:
+    case CUDNN_POINTWISE_MUL:
+    case CUDNN_POINTWISE_DIV:
+    case CUDNN_POINTWISE_EXP:
+    case CUDNN_POINTWISE_CMP_GE:
+    case CUDNN_POINTWISE_GEN_INDEX:
+    case CUDNN_POINTWISE_BINARY_SELECT:
+      if (precision == wanted && has_axis == (mode == CUDNN_POINTWISE_GEN_INDEX)) {
+        return CUDNN_STATUS_SUCCESS;
+      }
+      break;
+    default:
+      break;
   }
-  return CUDNN_STATUS_SUCCESS;
+  return Refuse(kBad, "pointwise: mode " + std::to_string(mode) + " in this precision, with" +
+                          (has_axis ? "" : "out") + " an axis, is not emulated");
 }
 
 cudnnStatus_t FinalizeGraph(Descriptor& d) {
   Convolution conv;
-  if (const cudnnStatus_t status = ReadGraph(d, conv); status != CUDNN_STATUS_SUCCESS) {
-    return status;
-  }
+  const cudnnStatus_t status = IsAttention(d) ? CheckAttention(d) : ReadGraph(d, conv);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   d.Put(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64,
         std::vector<int64_t>{kEngineCount});
   return CUDNN_STATUS_SUCCESS;
@@ -175,9 +196,7 @@ cudnnStatus_t FinalizeHeuristic(Descriptor& d) {
   if (mode != CUDNN_HEUR_MODE_A && mode != CUDNN_HEUR_MODE_FALLBACK) {
     return Refuse(kBad, "heuristic: only modes A and fallback are emulated");
   }
-  Convolution conv;
-  ReadGraph(*graph, conv);
-  d.PutDescriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, Recommend(graph, conv, mode));
+  d.PutDescriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, Recommend(graph, mode));
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -186,10 +205,8 @@ cudnnStatus_t FinalizeEngine(Descriptor& d) {
   if (graph == nullptr) {
     return Refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "engine: no operation graph");
   }
-  Convolution conv;
-  ReadGraph(*graph, conv);
   const int64_t index = d.Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
-  const Engine engine = EngineFor(index, conv);
+  const Engine engine = EngineFor(index, *graph);
   if (!engine.supported) {
     return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "engine " + std::to_string(index));
   }
@@ -202,10 +219,9 @@ cudnnStatus_t FinalizeConfiguration(const Descriptor& d) {
   if (engine == nullptr || engine->type != CUDNN_BACKEND_ENGINE_DESCRIPTOR) {
     return Refuse(kBad, "engine configuration: no engine");
   }
-  Convolution conv;
-  ReadGraph(*engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), conv);
-  const int64_t limit =
-      EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1), conv).tile_limit;
+  const int64_t limit = EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1),
+                                  *engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH))
+                            .tile_limit;
   for (const DescriptorPtr& knob : d.References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
     const auto type = knob->Value(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS);
     const int64_t value = knob->Value<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1);
@@ -225,9 +241,8 @@ cudnnStatus_t FinalizePlan(Descriptor& d) {
     return Refuse(kBad, "plan: neither handle nor device");
   }
   const Descriptor* const engine = config->Reference(CUDNN_ATTR_ENGINECFG_ENGINE);
-  Convolution conv;
-  ReadGraph(*engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), conv);
-  const Engine of = EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1), conv);
+  const Engine of = EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1),
+                              *engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
   int64_t bytes = of.workspace_bytes;
   for (const DescriptorPtr& knob : config->References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
     bytes +=
@@ -253,7 +268,10 @@ cudnnStatus_t FinalizePack(const Descriptor& d) {
 size_t SizeOf(cudnnDataType_t dtype) {
   switch (dtype) {
     case CUDNN_DATA_FLOAT:
+    case CUDNN_DATA_INT32:
       return 4;
+    case CUDNN_DATA_BOOLEAN:
+      return 1;
     case CUDNN_DATA_HALF:
     case CUDNN_DATA_BFLOAT16:
       return 2;
@@ -287,6 +305,12 @@ cudnnStatus_t Finalize(Descriptor& d) {
       return FinalizePointwise(d);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
       return FinalizePointwiseOperation(d);
+    case CUDNN_BACKEND_MATMUL_DESCRIPTOR:
+    case CUDNN_BACKEND_REDUCTION_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+      return FinalizeAttentionPart(d);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       return FinalizeGraph(d);
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:

@@ -7,10 +7,6 @@
 namespace halftone::emulation::cudnn {
 namespace {
 
-bool IsVirtual(const Descriptor& tensor) {
-  return tensor.Value<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0) != 0;
-}
-
 int64_t UidOf(const Descriptor& tensor) {
   return tensor.Value<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
 }
@@ -22,13 +18,17 @@ double Scale(const Descriptor& op, cudnnBackendAttributeName_t name) {
                                                  : op.Value<float>(name, 0);
 }
 
+}  // namespace
+
+bool IsVirtual(const Descriptor& tensor) {
+  return tensor.Value<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0) != 0;
+}
+
 Operand OperandOf(const Descriptor& tensor) {
   return {UidOf(tensor), tensor.Value(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT),
           tensor.Ints(CUDNN_ATTR_TENSOR_DIMENSIONS), tensor.Ints(CUDNN_ATTR_TENSOR_STRIDES),
           tensor.Value<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1)};
 }
-
-}  // namespace
 
 Names NamesOf(Product product) {
   switch (product) {

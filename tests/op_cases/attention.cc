@@ -36,6 +36,10 @@ void AddCases_attention(std::vector<OpCase>& cases) {
     // The stats too, where every row sees a key for certain; they are -inf otherwise.
     const bool sees_keys = s.keys > 0 && (mask.empty() || mask[0].differentiable);
     if (!sees_keys) c.gradient_outputs = {0};
+    // Kernels that multiply by tiles or packs of 16-bit columns read weights and the gradient of scores in
+    // that dtype: each term is off by at most a quarter of Epsilon of itself.
+    const bool packed = s.columns % 8 == 0 && s.v_columns % 8 == 0;
+    c.slack.of_largest_in_low = packed ? 0.5 : 0;
     // Differences take two runs an element; larger cases have the decomposition of the gradient.
     c.gradient = s.length * s.keys < 1000;
     cases.push_back(c);
@@ -50,6 +54,7 @@ void AddCases_attention(std::vector<OpCase>& cases) {
     operands.insert(operands.end(), mask.begin(), mask.end());
     OpCase grad = Case("scaled_dot_product_attention_grad", variant, operands, attrs);
     grad.gradient = c.gradient;
+    grad.slack = c.slack;
     cases.push_back(grad);
   };
   const ir::Attributes causal = {{"is_causal", true}};
@@ -105,16 +110,12 @@ void AddCases_attention(std::vector<OpCase>& cases) {
                  .keys = 600,
                  .columns = 8,
                  .v_columns = 8});
-  // Whole tiles of bf16 in columns, over the edges of tiles in rows. Products by tiles read weights and
-  // the gradient of scores in bf16: each term is off by at most 2^-9 of itself.
+  // Whole tiles of 16-bit columns, over the edges of tiles in rows.
   const auto add_tiled = [&](const std::string& variant, AttentionSize s, ir::Attributes attrs,
                              const std::vector<OpInput>& mask = {}) {
     if (!attrs.Has("scale")) attrs.Set("scale", 0.125);
     s.outer = {};
-    s.heads = 2;
-    const size_t before = cases.size();
-    add("bf16_tiles_" + variant, s, attrs, mask);
-    for (size_t i = before; i < cases.size(); ++i) cases[i].slack.of_largest_in_bf16 = 0x1p-8;
+    add("low_tiles_" + variant, s, attrs, mask);
   };
   const AttentionSize odd = {
       .key_heads = 1, .length = 81, .keys = 149, .columns = 32, .v_columns = 64};
@@ -123,7 +124,15 @@ void AddCases_attention(std::vector<OpCase>& cases) {
   add_tiled("dropout", odd, dropout);
   add_tiled("mask", odd, {{"scale", -0.125}}, {Pinned(Reals({81, 149}))});
   add_tiled("few", {.length = 3, .keys = 5, .columns = 32, .v_columns = 32}, {}, {Bools({5})});
+  add_tiled("one_key", {.key_heads = 1, .length = 5, .keys = 1, .columns = 32, .v_columns = 32},
+            {});
   add_tiled("no_keys", {.keys = 0, .columns = 32, .v_columns = 32}, {});
+  // Squares, as fused kernels want them under a diagonal.
+  add_tiled("square",
+            {.heads = 4, .key_heads = 2, .length = 77, .keys = 77, .columns = 64, .v_columns = 64},
+            causal);
+  add_tiled("short_square", {.key_heads = 2, .length = 3, .keys = 3, .columns = 8, .v_columns = 16},
+            causal);
   add_tiled("chunks", {.key_heads = 1, .length = 70, .keys = 600, .columns = 64, .v_columns = 32},
             {});
   // Masks: their gradient too, where they are numbers.

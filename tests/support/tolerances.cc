@@ -89,7 +89,7 @@ Tolerance ToleranceFor(OpClass op_class, DType dtype) {
   for (int64_t i = 0; i < want.num_elements(); ++i) {
     if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
   }
-  const double share = want.dtype() == DType::kBF16 ? slack.of_largest_in_bf16 : 0;
+  const double share = IsLow(want.dtype()) ? slack.of_largest_in_low * Epsilon(want.dtype()) : 0;
   return IsClose(got, want, slack.factor * t.relative,
                  (slack.factor * t.absolute + share) * largest + t.smallest + slack.absolute);
 }

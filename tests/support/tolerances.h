@@ -41,12 +41,12 @@ struct Tolerance {
 Tolerance ToleranceFor(OpClass op_class, DType dtype);
 
 // What a case has beyond the tolerance of its op's class: a factor on that, a difference that all
-// elements may have, and one in bf16 as a share of the largest value, where a kernel rounds what it
-// computes in between to bf16.
+// elements may have, and one in a 16-bit dtype as a share of the largest value, in units of the
+// dtype's Epsilon, where a kernel rounds what it computes in between to that dtype.
 struct Slack {
   double factor = 1;
   double absolute = 0;
-  double of_largest_in_bf16 = 0;
+  double of_largest_in_low = 0;
 };
 
 // Whether a kernel's result agrees with the reference's, naming the worst element if not. `slack`

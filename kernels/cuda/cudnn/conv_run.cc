@@ -38,7 +38,7 @@ CudnnConv ConvRun::Widened(const CudnnConv& conv, int64_t limit) {
 
 ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
     : shape_(shape), plan_(std::move(plan)), handle_(handle) {
-  const CudnnConv& conv = plan_.graph->conv();
+  const CudnnConv& conv = graph().conv();
   widened_ = conv.x.dtype != shape.conv.x.dtype;
   steps_ = shape.conv.x.dims[0] / conv.x.dims[0];
   if (shape.reorder_filter) filter_bytes_ = AlignUp(conv.w.bytes(), kConvAlignment);
@@ -53,7 +53,7 @@ ConvRun::ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle)
 
 absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cudaStream_t stream) {
   void* const aligned = AlignUp(workspace, kConvAlignment);
-  const CudnnTensor& w = plan_.graph->conv().w;
+  const CudnnTensor& w = graph().conv().w;
   const int64_t window = w.elements() / (w.dims[0] * w.dims[1]);
   const int bytes = static_cast<int>(ElementBytes(w.dtype));
   const bool makes_w = shape_.conv.product == ConvProduct::kGradWeight;
@@ -63,7 +63,7 @@ absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cuda
     HT_CUDA_RETURN_IF_ERROR(LaunchSwapFilterAxes(pointers.w, w.dims[0], w.dims[1], window, bytes,
                                                  Offset(inner.w, 0), stream));
   }
-  if (plan_.graph->conv().accumulate) {
+  if (graph().conv().accumulate) {
     HT_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(Offset(inner.w, 0), 0, w.bytes(), stream));
   }
   void* const of_steps = Offset(aligned, filter_bytes_);
@@ -82,7 +82,7 @@ absl::Status ConvRun::Launch(const ConvPointers& pointers, void* workspace, cuda
 
 absl::Status ConvRun::ExecuteStep(int64_t step, const ConvPointers& p, void* workspace,
                                   cudaStream_t stream) {
-  const CudnnConv& conv = plan_.graph->conv();
+  const CudnnConv& conv = graph().conv();
   ConvPointers inner = p;
   if (widened_) {
     auto* const x = static_cast<float*>(workspace);
@@ -100,7 +100,7 @@ absl::Status ConvRun::ExecuteStep(int64_t step, const ConvPointers& p, void* wor
   pointers.push_back(workspace);
   Pack& pack = packs_[step];
   if (pack.pointers != pointers) {
-    const std::vector<int64_t> uids = plan_.graph->uids();
+    const std::vector<int64_t> uids = graph().uids();
     CudnnDescriptor made(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack");
     made.Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
              static_cast<int64_t>(uids.size()), pointers.data())

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "halftone/kernels/cuda/cudnn/conv_graph.h"
 #include "halftone/kernels/cuda/cudnn/handle.h"
 #include "halftone/kernels/cuda/cudnn/plan.h"
 
@@ -25,7 +26,7 @@ struct ConvRunShape {
 // Not thread-safe.
 class ConvRun {
  public:
-  // `plan` is for the operands as they are, or for what Widened makes of them.
+  // `plan`, of a CudnnConvGraph, is for the operands as they are, or for what Widened makes of them.
   ConvRun(const ConvRunShape& shape, CudnnPlan plan, CudnnHandle* handle);
 
   static constexpr int64_t kWidenedBytes = int64_t{128} << 20;
@@ -44,6 +45,7 @@ class ConvRun {
     std::vector<void*> pointers;  // in the order of the graph's uids; the workspace last
     CudnnDescriptor descriptor;
   };
+  const CudnnConvGraph& graph() const { return static_cast<const CudnnConvGraph&>(*plan_.graph); }
   absl::Status ExecuteStep(int64_t step, const ConvPointers& pointers, void* workspace,
                            cudaStream_t stream);
 

@@ -1,14 +1,12 @@
-// One convolution as a cuDNN operation graph: forward (with or without a bias), input gradient or
-// weight gradient. Products are summed in f32 whatever the operands' type.
+// An operation graph of cuDNN: what every kind of graph has, and its tensors. Sums are in f32
+// whatever the operands' type.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "halftone/kernels/cuda/cudnn/descriptor.h"
-#include "halftone/kernels/cuda/device/conv_product.h"
 
 namespace halftone::cuda {
 
@@ -19,52 +17,60 @@ struct CudnnTarget {
   const CudnnDescriptor* device = nullptr;  // CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR
 };
 
-// An operand in the order [N,C,H,W] or [O,C/groups,kh,kw], of conv3d with one axis more; strides in
-// elements.
+// Strides in elements.
 struct CudnnTensor {
   cudnnDataType_t dtype = CUDNN_DATA_FLOAT;
   std::vector<int64_t> dims, strides;
 
   int64_t elements() const;
   int64_t bytes() const;
+  std::string ToString() const;  // "2[8,12,64](768,64,1)", the dtype as cuDNN numbers it
 };
 
-struct CudnnConv {
-  ConvProduct product = ConvProduct::kForward;
-  CudnnTensor x, w, y;  // dy, dx, dw likewise
-  bool has_bias = false;
-  cudnnDataType_t bias_dtype = CUDNN_DATA_FLOAT;
-  std::vector<int64_t> stride, padding, dilation;  // of every spatial axis
-  bool accumulate = false;                         // the result is added to what its tensor holds
+// "8,12,64".
+std::string JoinInts(const std::vector<int64_t>& values);
+
+// What an engine may not do to a graph's numbers.
+struct CudnnPromises {
+  bool low = false;  // operands of 16 bit
   // f32 operands hold widened 16-bit values: tensor cores' TF32 takes them as they are.
   bool tf32_is_exact = false;
   bool allow_tf32 = false;    // f32 operands may be rounded to it
   bool deterministic = true;  // engines must add in a fixed order
-
-  // All of the above in one line: the key of the autotuning cache, and what messages show.
-  std::string ToString() const;
 };
 
-// How the operands are named in a variant pack.
-enum CudnnUid : int64_t { kUidX = 1, kUidW = 2, kUidY = 3, kUidBias = 4 };
+// Of device pointers in bytes: what the arena gives.
+inline constexpr int64_t kTensorAlignment = 64;
+
+enum class TensorKind : uint8_t {
+  kDevice,   // in the variant pack, by a device pointer
+  kVirtual,  // between two operations
+  kByValue,  // in the variant pack, by a host pointer that is read when the plan is executed
+};
+// Finalized.
+absl::StatusOr<CudnnDescriptor> MakeCudnnTensor(const CudnnTensor& t, int64_t uid,
+                                                const std::string& what,
+                                                TensorKind kind = TensorKind::kDevice);
 
 class CudnnGraph {
  public:
-  // Errors: those of the library; Unimplemented where it refuses the operands.
-  static absl::StatusOr<std::shared_ptr<const CudnnGraph>> Make(const CudnnConv& conv,
-                                                                const CudnnTarget& target);
+  virtual ~CudnnGraph() = default;
+  CudnnGraph(const CudnnGraph&) = delete;
+  CudnnGraph& operator=(const CudnnGraph&) = delete;
+
   const CudnnDescriptor& graph() const { return graph_; }
-  const CudnnConv& conv() const { return conv_; }
-  // Those of the variant pack: x, w, y and, if there is one, the bias.
-  std::vector<int64_t> uids() const;
+  const CudnnPromises& promises() const { return promises_; }
+
+ protected:
+  explicit CudnnGraph(const CudnnPromises& promises) : promises_(promises) {}
+  // Of the operations in ops_.
+  absl::Status FinishGraph(const CudnnTarget& target);
+
+  std::vector<CudnnDescriptor> parts_;  // what the operations refer to
+  std::vector<CudnnDescriptor> ops_;
 
  private:
-  explicit CudnnGraph(const CudnnConv& conv) : conv_(conv) {}
-  absl::Status Build(const CudnnTarget& target);
-
-  CudnnConv conv_;
-  std::vector<CudnnDescriptor> parts_;  // tensors, convolution, pointwise; the graph refers to them
-  std::vector<CudnnDescriptor> ops_;
+  CudnnPromises promises_;
   CudnnDescriptor graph_;
 };
 

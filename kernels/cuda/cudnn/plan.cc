@@ -36,7 +36,7 @@ absl::StatusOr<CudnnPlan> BuildPlan(const std::shared_ptr<const CudnnGraph>& gra
   HT_ASSIGN_OR_RETURN(const std::vector<cudnnBackendNumericalNote_t> notes,
                       engine.Get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                                               CUDNN_TYPE_NUMERICAL_NOTE));
-  HT_RETURN_IF_ERROR(CheckNumericalNotes(notes, graph->conv()));
+  HT_RETURN_IF_ERROR(CheckNumericalNotes(notes, graph->promises()));
   CudnnPlan result;
   result.graph = graph;
   HT_ASSIGN_OR_RETURN(result.choice, ChoiceOf(config, engine));
@@ -103,19 +103,18 @@ bool TakeChar(std::string_view& text, char c) {
 }  // namespace
 
 absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>& notes,
-                                 const CudnnConv& conv) {
-  const bool half = conv.x.dtype != CUDNN_DATA_FLOAT;
+                                 const CudnnPromises& promises) {
   for (const cudnnBackendNumericalNote_t note : notes) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
-        if (conv.deterministic) return Unimplemented("not deterministic");
+        if (promises.deterministic) return Unimplemented("not deterministic");
         break;
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         return Unimplemented("narrows its inputs");
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
         return Unimplemented("sums in less than f32");
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-        if (!half && !conv.tf32_is_exact && !conv.allow_tf32) {
+        if (!promises.low && !promises.tf32_is_exact && !promises.allow_tf32) {
           return Unimplemented("f32 on tensor cores is TF32");
         }
         break;
@@ -124,7 +123,7 @@ absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>&
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
-        if (half || conv.tf32_is_exact) return Unimplemented("transforms in 16 bit");
+        if (promises.low || promises.tf32_is_exact) return Unimplemented("transforms in 16 bit");
         break;
       default:
         break;

@@ -2,7 +2,7 @@
 // refused that break our promises, and of the rest the first or, with autotuning, the fastest.
 //
 // Refused:
-//  1. NONDETERMINISTIC engines, unless the convolution need not be deterministic.
+//  1. NONDETERMINISTIC engines, unless the result need not be deterministic.
 //  2. Engines that narrow their inputs (f32 as TF32 on tensor cores, unless that is exact or
 //     allowed; or to 16 bit) or sum in less than f32.
 //  3. Winograd and FFT for 16-bit operands: they transform in the operands' type.
@@ -24,7 +24,7 @@ inline constexpr size_t kCudnnPlansOfAnEngine = 4;
 
 // Points 1 to 3: OK, or Unimplemented with the reason.
 absl::Status CheckNumericalNotes(const std::vector<cudnnBackendNumericalNote_t>& notes,
-                                 const CudnnConv& conv);
+                                 const CudnnPromises& promises);
 
 // An engine and its settings (knobs): enough to build the plan again.
 struct CudnnChoice {

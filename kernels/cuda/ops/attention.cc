@@ -1,5 +1,5 @@
-// scaled_dot_product_attention by our own kernels: every shape and dtype. A library's would be a
-// candidate before them (tier kLibrary), in a file of its own.
+// scaled_dot_product_attention by our own kernels: every shape and dtype, what cudnn_attention.cc
+// leaves.
 #include "halftone/kernels/cuda/ops/attention.h"
 
 #include <algorithm>

@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
   const auto find = [&](Way way) -> absl::Status {
     const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
     if (!conv.has_value()) return Unimplemented("it would be the same convolution");
-    HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnGraph::Make(*conv, target));
+    HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnConvGraph::Make(*conv, target));
     // No heuristic names an engine that makes f32 of 16 bit.
     HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans,
                         mixed && way == Way::kDirect ? cuda::TryCudnnEngines(graph, target, limit)
@@ -158,7 +158,7 @@ std::optional<ConvRun> FromRecord(const cuda::ConvRunShape& shape, cuda::CudnnHa
     const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
     const auto choice = cuda::CudnnChoice::Parse(record.substr(space + 1));
     if (!conv.has_value() || !choice.ok()) return std::nullopt;
-    const auto graph = cuda::CudnnGraph::Make(*conv, target);
+    const auto graph = cuda::CudnnConvGraph::Make(*conv, target);
     if (!graph.ok()) return std::nullopt;
     absl::StatusOr<CudnnPlan> plan = cuda::RebuildCudnnPlan(*graph, target, *choice);
     if (!plan.ok()) return std::nullopt;
