@@ -136,6 +136,48 @@ TEST_F(CudnnOperationMisuseTest, MissingOperands) {
   ExpectRefused(bias.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x_).Finalize());
 }
 
+// Parts of attention's graphs.
+TEST_F(CudnnOperationMisuseTest, ShapesOfMatrices) {
+  const auto matrix = [](const Ints& dims, int64_t uid) {
+    const Ints strides = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
+    return Final(TensorOf(dims, strides, uid, 16, /*is_virtual=*/true));
+  };
+  const CudnnDescriptor square = matrix({1, 2, 8, 8}, 11);
+  CudnnDescriptor product(CUDNN_BACKEND_MATMUL_DESCRIPTOR, "product");
+  product = Final(std::move(product.Set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT)));
+  const auto multiplied = [&](const CudnnDescriptor& b, const CudnnDescriptor& result) {
+    CudnnDescriptor op(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "product");
+    op.Set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, square)
+        .Set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, b)
+        .Set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, result)
+        .Set(CUDNN_ATTR_OPERATION_MATMUL_DESC, product);
+    return op.Finalize();
+  };
+  EXPECT_TRUE(multiplied(matrix({1, 2, 8, 8}, 12), matrix({1, 2, 8, 8}, 13)).ok());
+  ExpectRefused(multiplied(matrix({1, 2, 16, 8}, 12), matrix({1, 2, 8, 8}, 13)));
+  ExpectRefused(multiplied(matrix({1, 2, 8, 8}, 12), matrix({1, 2, 8, 16}, 13)));
+
+  CudnnDescriptor sum(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "sum");
+  const cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
+  sum = Final(
+      std::move(sum.Set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &add)
+                    .Set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT)));
+  const auto reduced = [&](const CudnnDescriptor& result) {
+    CudnnDescriptor op(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "sum");
+    op.Set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, square)
+        .Set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, result)
+        .Set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, sum);
+    return op.Finalize();
+  };
+  EXPECT_TRUE(reduced(matrix({1, 2, 8, 1}, 12)).ok());
+  ExpectRefused(reduced(matrix({1, 2, 8, 3}, 12)));
+
+  CudnnDescriptor reshape(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape");
+  reshape.Set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, square)
+      .Set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, matrix({1, 2, 8, 4}, 12));
+  ExpectRefused(reshape.Finalize());
+}
+
 TEST_F(CudnnOperationMisuseTest, Graph) {
   CudnnDescriptor none(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "graph");
   ExpectRefused(none.Finalize());

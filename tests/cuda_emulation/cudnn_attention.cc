@@ -1,20 +1,15 @@
-// The emulated cuDNN's attention: graphs of products, reductions, pointwise operations and reshapes,
-// carried out one operation after another. Supported are the compositions that the library (9.19) was
-// seen to plan for a device described in JSON; it refuses most others.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <set>
+// The emulated cuDNN's attention: graphs of products, reductions, pointwise operations and reshapes.
+// Supported are the compositions that the library (9.19) was seen to plan for a device described in
+// JSON.
+#include "halftone/tests/cuda_emulation/cudnn_attention.h"
 
-#include "halftone/tests/cuda_emulation/cudnn_descriptor.h"
+#include <algorithm>
+#include <set>
 
 namespace halftone::emulation::cudnn {
 namespace {
 
 constexpr cudnnStatus_t kMisuse = CUDNN_STATUS_BAD_PARAM;
-constexpr size_t kRank = 4;
 constexpr int64_t kMostColumns = 256;
 
 using Dims = std::vector<int64_t>;
@@ -46,6 +41,8 @@ OperationNames NamesOf(const Descriptor& op) {
   }
 }
 
+}  // namespace
+
 cudnnPointwiseMode_t ModeOf(const Descriptor& op) {
   return op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
       ->Value(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
@@ -55,6 +52,32 @@ cudnnReduceTensorOp_t ReductionOf(const Descriptor& op) {
   return op.Reference(CUDNN_ATTR_OPERATION_REDUCTION_DESC)
       ->Value(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_AVG);
 }
+
+std::vector<int64_t> DimsOf(const Descriptor& tensor) {
+  return tensor.Ints(CUDNN_ATTR_TENSOR_DIMENSIONS);
+}
+
+int64_t ElementsOf(const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (const int64_t d : dims) count *= d;
+  return count;
+}
+
+std::vector<const Descriptor*> InputsOf(const Descriptor& op) {
+  std::vector<const Descriptor*> tensors;
+  for (const auto name : NamesOf(op).inputs) {
+    if (const Descriptor* const tensor = op.Reference(name)) tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+const Descriptor& OutputOf(const Descriptor& op) { return *op.Reference(NamesOf(op).output); }
+
+bool IsLow(cudnnDataType_t dtype) {
+  return dtype == CUDNN_DATA_HALF || dtype == CUDNN_DATA_BFLOAT16;
+}
+
+namespace {
 
 // How many inputs the mode has.
 size_t Arity(cudnnPointwiseMode_t mode) {
@@ -73,17 +96,9 @@ bool IsByValue(const Descriptor& tensor) {
   return tensor.Value<char>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0) != 0;
 }
 
-Dims DimsOf(const Descriptor& tensor) { return tensor.Ints(CUDNN_ATTR_TENSOR_DIMENSIONS); }
-
-int64_t ElementsOf(const Dims& dims) {
-  int64_t count = 1;
-  for (const int64_t d : dims) count *= d;
-  return count;
-}
-
 // Whether each extent is that of `of`, or divides it.
 bool Divides(const Dims& dims, const Dims& of) {
-  for (size_t i = 0; i < kRank; ++i) {
+  for (size_t i = 0; i < kAttentionRank; ++i) {
     if (dims[i] == 0 || of[i] % dims[i] != 0) return false;
   }
   return true;
@@ -91,21 +106,11 @@ bool Divides(const Dims& dims, const Dims& of) {
 
 // Whether each extent is that of `of`, or 1.
 bool Repeats(const Dims& dims, const Dims& of) {
-  for (size_t i = 0; i < kRank; ++i) {
+  for (size_t i = 0; i < kAttentionRank; ++i) {
     if (dims[i] != of[i] && dims[i] != 1) return false;
   }
   return true;
 }
-
-std::vector<const Descriptor*> InputsOf(const Descriptor& op) {
-  std::vector<const Descriptor*> tensors;
-  for (const auto name : NamesOf(op).inputs) {
-    if (const Descriptor* const tensor = op.Reference(name)) tensors.push_back(tensor);
-  }
-  return tensors;
-}
-
-const Descriptor& OutputOf(const Descriptor& op) { return *op.Reference(NamesOf(op).output); }
 
 bool ShapesFit(const Descriptor& op) {
   const auto inputs = InputsOf(op);
@@ -144,7 +149,7 @@ cudnnStatus_t FinalizeOperation(const Descriptor& op) {
   auto tensors = InputsOf(op);
   tensors.push_back(y);
   for (const Descriptor* tensor : tensors) {
-    if (DimsOf(*tensor).size() != kRank) {
+    if (DimsOf(*tensor).size() != kAttentionRank) {
       return Refuse(kMisuse, "operation: a tensor that is not of rank 4");
     }
   }
@@ -193,122 +198,6 @@ bool IsKnownComposition(const std::string& letters) {
     }
   }
   return false;
-}
-
-bool IsLow(cudnnDataType_t dtype) {
-  return dtype == CUDNN_DATA_HALF || dtype == CUDNN_DATA_BFLOAT16;
-}
-
-using Position = std::array<int64_t, kRank>;
-
-template <typename Visit>
-void ForEachPosition(const Dims& dims, const Visit& visit) {
-  Position at;
-  for (at[0] = 0; at[0] < dims[0]; ++at[0]) {
-    for (at[1] = 0; at[1] < dims[1]; ++at[1]) {
-      for (at[2] = 0; at[2] < dims[2]; ++at[2]) {
-        for (at[3] = 0; at[3] < dims[3]; ++at[3]) visit(at);
-      }
-    }
-  }
-}
-
-// A tensor of a run.
-class Array {
- public:
-  Array(const Operand& operand, void* data) : o_(operand), data_(data) {
-    for (size_t i = 0; i < kRank; ++i) strides_[i] = o_.dims[i] == 1 ? 0 : o_.strides[i];
-    if (data == nullptr) values_.resize(o_.bytes() / static_cast<int64_t>(SizeOf(o_.dtype)));
-  }
-  const Dims& dims() const { return o_.dims; }
-  // Of extents of 1 any position is the only one.
-  int64_t OffsetOf(const Position& at) const {
-    return at[0] * strides_[0] + at[1] * strides_[1] + at[2] * strides_[2] + at[3] * strides_[3];
-  }
-  float Get(int64_t offset) const {
-    return data_ == nullptr ? values_[offset] : LoadElement(data_, o_.dtype, offset);
-  }
-  void Put(int64_t offset, float value) {
-    if (data_ != nullptr) {
-      StoreElement(data_, o_.dtype, offset, value);
-      return;
-    }
-    if (IsLow(o_.dtype)) {
-      uint16_t rounded = 0;
-      StoreElement(&rounded, o_.dtype, 0, value);
-      value = LoadElement(&rounded, o_.dtype, 0);
-    }
-    values_[offset] = value;
-  }
-  float At(const Position& at) const { return Get(OffsetOf(at)); }
-  std::vector<float> RowMajor() const {
-    std::vector<float> values;
-    values.reserve(ElementsOf(o_.dims));
-    ForEachPosition(o_.dims, [&](const Position& at) { values.push_back(At(at)); });
-    return values;
-  }
-
- private:
-  Operand o_;
-  Position strides_;
-  void* data_;                 // null of a virtual one
-  std::vector<float> values_;  // by offset
-};
-
-void Multiply(const Array& a, const Array& b, Array& y) {
-  const std::vector<float> left = a.RowMajor(), right = b.RowMajor();
-  const int64_t heads = a.dims()[1], group = heads / b.dims()[1];
-  const int64_t depth = a.dims()[3], columns = b.dims()[3];
-  std::vector<float> sums(columns);
-  Position row;
-  for (row[0] = 0; row[0] < y.dims()[0]; ++row[0]) {
-    for (row[1] = 0; row[1] < heads; ++row[1]) {
-      const int64_t head = (row[0] * heads + row[1]) / group;  // of b
-      for (row[2] = 0; row[2] < y.dims()[2]; ++row[2]) {
-        const float* const factors =
-            left.data() + ((row[0] * heads + row[1]) * y.dims()[2] + row[2]) * depth;
-        std::fill(sums.begin(), sums.end(), 0.0F);
-        for (int64_t k = 0; k < depth; ++k) {
-          const float* const of_b = right.data() + (head * depth + k) * columns;
-          for (int64_t j = 0; j < columns; ++j) sums[j] += factors[k] * of_b[j];
-        }
-        for (row[3] = 0; row[3] < columns; ++row[3]) y.Put(y.OffsetOf(row), sums[row[3]]);
-      }
-    }
-  }
-}
-
-void Reduce(cudnnReduceTensorOp_t how, const Array& x, Array& y) {
-  const bool max = how == CUDNN_REDUCE_TENSOR_MAX;
-  Position size;  // how many of x meet in one of y
-  for (size_t i = 0; i < kRank; ++i) size[i] = x.dims()[i] / y.dims()[i];
-  const Dims part(size.begin(), size.end());
-  ForEachPosition(y.dims(), [&](const Position& to) {
-    float result = max ? -std::numeric_limits<float>::infinity() : 0.0F;
-    ForEachPosition(part, [&](const Position& at) {
-      Position from;
-      for (size_t i = 0; i < kRank; ++i) from[i] = to[i] * size[i] + at[i];
-      result = max ? std::max(result, x.At(from)) : result + x.At(from);
-    });
-    y.Put(y.OffsetOf(to), result);
-  });
-}
-
-float Apply(cudnnPointwiseMode_t mode, float x, float b, float t) {
-  switch (mode) {
-    case CUDNN_POINTWISE_MUL:
-      return x * b;
-    case CUDNN_POINTWISE_SUB:
-      return x - b;
-    case CUDNN_POINTWISE_DIV:
-      return x / b;
-    case CUDNN_POINTWISE_EXP:
-      return std::exp(x);
-    case CUDNN_POINTWISE_CMP_GE:
-      return x >= b ? 1 : 0;
-    default:  // BINARY_SELECT
-      return t != 0 ? x : b;
-  }
 }
 
 }  // namespace
@@ -396,49 +285,6 @@ std::vector<AttentionOperand> AttentionOperands(const Descriptor& graph) {
   std::vector<AttentionOperand> in_order;
   for (const auto& [uid, operand] : operands) in_order.push_back(operand);
   return in_order;
-}
-
-void RunAttention(const Descriptor& graph, const std::map<int64_t, void*>& data, bool wrong) {
-  std::map<int64_t, Array> arrays;
-  const auto array_of = [&](const Descriptor& tensor) -> Array& {
-    const Operand operand = OperandOf(tensor);
-    const auto given = data.find(operand.uid);
-    return arrays.try_emplace(operand.uid, operand, given == data.end() ? nullptr : given->second)
-        .first->second;
-  };
-  for (const DescriptorPtr& op : graph.References(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
-    const auto inputs = InputsOf(*op);
-    const Array& x = array_of(*inputs[0]);
-    const Array* const b = inputs.size() > 1 ? &array_of(*inputs[1]) : nullptr;
-    const Array* const t = inputs.size() > 2 ? &array_of(*inputs[2]) : nullptr;
-    Array& y = array_of(OutputOf(*op));
-    if (op->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
-      Multiply(x, *b, y);
-    } else if (op->type == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) {
-      Reduce(ReductionOf(*op), x, y);
-    } else if (op->type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR) {
-      ForEachPosition(y.dims(), [&](const Position& at) {
-        const int64_t offset = y.OffsetOf(at);
-        y.Put(offset, x.Get(offset));
-      });
-    } else {
-      const cudnnPointwiseMode_t mode = ModeOf(*op);
-      const auto axis = op->Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
-                            ->Value<int64_t>(CUDNN_ATTR_POINTWISE_AXIS, 0);
-      ForEachPosition(y.dims(), [&](const Position& at) {
-        const float value =
-            mode == CUDNN_POINTWISE_GEN_INDEX
-                ? static_cast<float>(at[axis])
-                : Apply(mode, x.At(at), b == nullptr ? 0 : b->At(at), t == nullptr ? 0 : t->At(at));
-        y.Put(y.OffsetOf(at), value);
-      });
-    }
-    if (wrong && !IsVirtual(OutputOf(*op))) {
-      ForEachPosition(y.dims(), [&](const Position& at) {
-        y.Put(y.OffsetOf(at), std::numeric_limits<float>::quiet_NaN());
-      });
-    }
-  }
 }
 
 }  // namespace halftone::emulation::cudnn

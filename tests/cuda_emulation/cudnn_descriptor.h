@@ -147,7 +147,7 @@ struct AttentionOperand {
   bool by_value = false;
 };
 std::vector<AttentionOperand> AttentionOperands(const Descriptor& graph);
-// Plain loops over the operations, sums in f32; `data` is of the operands by their ids. `wrong`: NaN.
+// Plain loops; `data` is of the operands by their ids. `wrong`: NaN. cudnn_attention_run.cc
 void RunAttention(const Descriptor& graph, const std::map<int64_t, void*>& data, bool wrong);
 // A tensor as an operand; what is between two operations; by value. cudnn_graph.cc
 Operand OperandOf(const Descriptor& tensor);
