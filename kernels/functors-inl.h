@@ -43,8 +43,9 @@ HT_FUNCTOR_INLINE F With(V first, V second) {
 }
 
 // Unary: y = f(x). NaN goes through all of them.
+// +0 of -0 too, so that a maximum and relu may trade places.
 struct ReluF {
-  HT_FUNCTOR_INLINE V operator()(V x) const { return Select(Lt(x, Splat(0.0)), Splat(0.0), x); }
+  HT_FUNCTOR_INLINE V operator()(V x) const { return Select(Le(x, Splat(0.0)), Splat(0.0), x); }
 };
 struct Relu6F {
   HT_FUNCTOR_INLINE V operator()(V x) const {

@@ -28,6 +28,7 @@
 #include "halftone/passes/rewrite/eliminate_dead_code.h"
 #include "halftone/passes/rewrite/fold_constants.h"
 #include "halftone/passes/rewrite/fuse.h"
+#include "halftone/passes/rewrite/pool_first.h"
 #include "halftone/passes/rewrite/simplify.h"
 #include "halftone/passes/rewrite/split_batch_norms.h"
 
@@ -65,6 +66,7 @@ constexpr struct {
     {"insert-amp-casts", &MakeInsertAmpCasts},
     {"verify-amp-dtypes", &MakeVerifyAmpDTypes},
     {"trim-amp-islands", &MakeTrimAmpIslands},
+    {"pool-first", &MakePoolFirst},
     {"autodiff", &MakeAutodiff},
     {"scale-losses", &MakeScaleLosses},
     {"accumulate-gradients", &MakeAccumulateGradients},
@@ -138,6 +140,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeTrimAmpIslands());
   // The same rules hold after the trim.
   manager.Add(MakeVerifyAmpDTypes());
+  // Once dtypes are final; before autodiff, which holds what a relu gives.
+  manager.Add(MakePoolFirst());
   // Once dtypes are final.
   manager.Add(MakeAutodiff());
   // Needs the seeds that autodiff made. Drops scalers that are not needed before anything counts on
