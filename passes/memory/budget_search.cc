@@ -25,10 +25,6 @@ constexpr size_t kMaxTouched = 256;
 constexpr int kMaxRounds = 12;
 constexpr double kNotDropped = -1;
 
-const Slot& SlotOf(const ValueLife& life, const MemoryPlan& plan) {
-  return plan.nodes[static_cast<size_t>(life.first)].outputs[static_cast<size_t>(life.value.index)];
-}
-
 // Whether the plan has it written over an operand of its node.
 bool IsOverOperand(const ValueLife& life, const ValueLives& lives, const MemoryPlan& plan) {
   const Slot& slot = SlotOf(life, plan);

@@ -7,6 +7,7 @@
 
 #include "halftone/passes/memory/budget_search.h"
 #include "halftone/passes/memory/cheap_values.h"
+#include "halftone/passes/memory/largest_node.h"
 #include "halftone/passes/memory/memory_plan.h"
 #include "halftone/passes/memory/plan_judge.h"
 #include "halftone/passes/memory/recomputation.h"
@@ -41,9 +42,13 @@ class BudgetMeeting {
       for (auto& [value, repeat] : chosen_->repeats) repeat.why = "memory_budget: " + repeat.why;
       return std::move(chosen_->repeats);
     }
-    return absl::ResourceExhaustedError(
-        Concat("memory_budget: ", budget_, " bytes; the step takes ", arena_before_,
-               ", and no less than ", smallest_, " with what can be computed again"));
+    const LargestNode largest = FindLargestNode(graph_, lives, plan);
+    return absl::ResourceExhaustedError(Concat(
+        "memory_budget: ", budget_, " bytes; the step takes ", arena_before_,
+        ", and no less than ", smallest_, " with what can be computed again",
+        largest.node == nullptr
+            ? std::string()
+            : Concat("; ", largest.node->Label(), " alone takes ", largest.bytes)));
   }
 
   int64_t arena_before() const { return arena_before_; }

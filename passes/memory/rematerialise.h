@@ -25,8 +25,8 @@
 // Never:       repeats a node that may fault or has an effect: statistics move once. Touches what
 //              the backward pass does not read.
 // Errors:      ResourceExhausted: no choice that was tried meets the budget; names the smallest
-//              arena among them, which is met if it is the budget. InvalidArgument: a second
-//              budget.
+//              arena among them, which is met if it is the budget, and the node that takes the most
+//              by itself (largest_node.h). InvalidArgument: a second budget.
 // Order:       when nodes have dtypes, layouts and kernels: a repetition gets those of what it
 //              repeats, hence its bits. After the last merging of equal nodes. Before
 //              group-updates and keep-low-weights, which go by the order of all nodes.

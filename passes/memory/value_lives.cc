@@ -70,4 +70,8 @@ void ValueLives::Declare(ir::Node& node, int position, bool repeatable) {
   }
 }
 
+const Slot& SlotOf(const ValueLife& life, const MemoryPlan& plan) {
+  return plan.nodes[static_cast<size_t>(life.first)].outputs[static_cast<size_t>(life.value.index)];
+}
+
 }  // namespace halftone::passes

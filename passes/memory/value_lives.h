@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "halftone/graph/ir/graph.h"
+#include "halftone/passes/memory/memory_plan.h"
 
 namespace halftone::passes {
 
@@ -45,5 +46,8 @@ class ValueLives {
   std::vector<ValueLife> lives_;
   std::map<std::pair<int64_t, int>, int> life_of_;
 };
+
+// Where the plan of the same graph has the value.
+const Slot& SlotOf(const ValueLife& life, const MemoryPlan& plan);
 
 }  // namespace halftone::passes

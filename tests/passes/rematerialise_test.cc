@@ -103,6 +103,7 @@ TEST_P(Rematerialisation, RandomGraphsKeepTheirBitsWithinAnyBudgetThatCanBeMet) 
         EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
         const int64_t smallest = NumberAfter(Message(status), "and no less than ");
         ASSERT_GT(smallest, budget) << status;
+        EXPECT_LE(NumberAfter(Message(status), " alone takes "), smallest) << status;
         budget = smallest;
         status = lower(budget, lowered);
       }
