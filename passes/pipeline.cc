@@ -18,6 +18,7 @@
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/autodiff/sync_batch_norms.h"
 #include "halftone/passes/layout/assign_layouts.h"
+#include "halftone/passes/layout/read_in_place.h"
 #include "halftone/passes/memory/advance_updates.h"
 #include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
@@ -79,6 +80,7 @@ constexpr struct {
     {"round-biases", &MakeRoundBiases},
     {"quantise-matmuls", &MakeQuantiseMatmuls},
     {"assign-layouts", &MakeAssignLayouts},
+    {"read-in-place", &MakeReadInPlace},
     {"widen-operands", &MakeWidenOperands},
     {"split-batch-norms", &MakeSplitBatchNorms},
     {"fuse", &MakeFuse},
@@ -174,6 +176,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeQuantiseMatmuls());
   // After everything that adds ops on activations, so that all get a layout together.
   manager.Add(MakeAssignLayouts());
+  // When it is known which values are plain. Leaves transposes unread, which tidying removes.
+  manager.Add(MakeReadInPlace());
   manager.AddGroup("tidy", Tidying());
   // When operands have their dtypes and layouts, by which kernels accept or refuse them.
   manager.Add(MakeWidenOperands());

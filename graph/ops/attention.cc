@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
+#include "halftone/graph/ops/support/attention.h"
 #include "halftone/graph/ops/support/softmax_stats.h"
 
 namespace halftone::ops {
@@ -19,69 +22,6 @@ constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 // Ports of the gradient; the mask is last there too.
 enum GradPort { kQuery, kKey, kValue, kY, kStats, kDy, kMask };
 
-// Extents before the last `count`, then `rest`.
-Shape LeadingShape(const Shape& shape, int count, const Ints& rest) {
-  Ints dims(shape.dims().begin(), shape.dims().end() - count);
-  dims.insert(dims.end(), rest.begin(), rest.end());
-  return Shape(dims);
-}
-
-// query [..., L, E] with key and value: their extents before the last two are query's, except that
-// each head of theirs (the third last axis) may serve several of query's.
-absl::Status CheckKeys(const InferContext& ctx, int port, const char* name) {
-  const ir::ValueType &q = ctx.inputs[0], &x = ctx.inputs[port];
-  const int rank = q.shape.rank();
-  HT_RETURN_IF_ERROR(CheckSameDType(ctx, port, name, 0, "query"));
-  HT_RETURN_IF_ERROR(CheckRank(ctx, port, name, rank, rank));
-  for (int axis = 0; axis + 2 < rank; ++axis) {
-    const int64_t got = x.shape[axis], wanted = q.shape[axis];
-    const bool shares = axis == rank - 3 && got > 0 && wanted > 0 && wanted % got == 0;
-    if (got == wanted || shares) continue;
-    return OpError(ctx, name, " is ", x.ToString(), "; expected ",
-                   axis == rank - 3 && wanted > 0 ? Concat("a divisor of the ", wanted, " heads")
-                                                  : Concat("extent ", wanted, " along axis ", axis),
-                   " of query ", q.ToString());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckAttention(const InferContext& ctx, int mask_port) {
-  HT_RETURN_IF_ERROR(CheckRank(ctx, 0, "query", 2, kMaxRank));
-  HT_RETURN_IF_ERROR(CheckKeys(ctx, 1, "key"));
-  HT_RETURN_IF_ERROR(CheckKeys(ctx, 2, "value"));
-  const ir::ValueType &q = ctx.inputs[0], &k = ctx.inputs[1], &v = ctx.inputs[2];
-  const int rank = q.shape.rank();
-  if (k.shape[rank - 1] != q.shape[rank - 1]) {
-    return OpError(ctx, "key is ", k.ToString(), "; expected last extent ", q.shape[rank - 1],
-                   ", that of query ", q.ToString());
-  }
-  if (v.shape[rank - 2] != k.shape[rank - 2] ||
-      (rank > 2 && v.shape[rank - 3] != k.shape[rank - 3])) {
-    return OpError(ctx, "value is ", v.ToString(), "; expected the heads and positions of key ",
-                   k.ToString());
-  }
-  const double p = ctx.attrs.GetFloat("dropout_p"), scale = ctx.attrs.GetFloat("scale");
-  HT_RETURN_IF_ERROR(CheckFloat(ctx, "dropout_p", p >= 0 && p <= 1, "0..1"));
-  HT_RETURN_IF_ERROR(CheckFloat(ctx, "scale", std::isfinite(scale), "a finite number"));
-  if (static_cast<int>(ctx.inputs.size()) <= mask_port) return absl::OkStatus();
-  const ir::ValueType& mask = ctx.inputs[mask_port];
-  const DType wide = WideDType(q.dtype);
-  if (mask.dtype != DType::kBool && mask.dtype != wide) {
-    return OpError(ctx, "attn_mask is ", mask.ToString(), "; expected bool or ", Name(wide));
-  }
-  const Shape scores = LeadingShape(q.shape, 1, {k.shape[rank - 2]});
-  if (!BroadcastsTo(mask.shape, scores)) {
-    return OpError(ctx, "attn_mask is ", mask.ToString(), "; expected a shape that broadcasts to ",
-                   scores.ToString(), ", query's positions by key's");
-  }
-  return absl::OkStatus();
-}
-
-Shape ResultShape(const InferContext& ctx) {
-  const Shape &q = ctx.inputs[0].shape, &v = ctx.inputs[2].shape;
-  return LeadingShape(q, 1, {v[v.rank() - 1]});
-}
-
 // Of each row the largest score, then log(sum(exp(score - largest))). Apart, since their sum would
 // round the second away beside a large first, as a mask of -1e9 on every key makes it.
 Ints StatsExtents(const Shape& q) {
@@ -91,23 +31,25 @@ Ints StatsExtents(const Shape& q) {
 }
 
 Types InferAttention(const InferContext& ctx) {
-  HT_RETURN_IF_ERROR(CheckAttention(ctx, 3));
-  const ir::ValueType& q = ctx.inputs[0];
-  HT_ASSIGN_OR_RETURN(const Shape stats, MakeShape(ctx, StatsExtents(q.shape)));
-  return std::vector<ir::ValueType>{{q.dtype, ResultShape(ctx)}, {WideDType(q.dtype), stats}};
+  HT_ASSIGN_OR_RETURN(const AttentionViews in, InferAttentionViews(ctx, 3));
+  const DType dtype = ctx.inputs[0].dtype;
+  HT_ASSIGN_OR_RETURN(const Shape stats, MakeShape(ctx, StatsExtents(in.query.shape)));
+  return std::vector<ir::ValueType>{{dtype, in.Placed(in.YShape())}, {WideDType(dtype), stats}};
 }
 
 Types InferAttentionGrad(const InferContext& ctx) {
-  HT_RETURN_IF_ERROR(CheckAttention(ctx, kMask));
-  const ir::ValueType& q = ctx.inputs[0];
-  const Shape y = ResultShape(ctx);
-  HT_RETURN_IF_ERROR(CheckType(ctx, kY, "y", q.dtype, y, "result of the op"));
-  HT_ASSIGN_OR_RETURN(const Shape stats, MakeShape(ctx, StatsExtents(q.shape)));
+  HT_ASSIGN_OR_RETURN(const AttentionViews in, InferAttentionViews(ctx, kMask));
+  const DType dtype = ctx.inputs[0].dtype;
+  const Shape y = in.Placed(in.YShape());
+  HT_RETURN_IF_ERROR(CheckType(ctx, kY, "y", dtype, y, "result of the op"));
+  HT_ASSIGN_OR_RETURN(const Shape stats, MakeShape(ctx, StatsExtents(in.query.shape)));
   HT_RETURN_IF_ERROR(
-      CheckType(ctx, kStats, "stats", WideDType(q.dtype), stats, "two values per row of y"));
-  HT_RETURN_IF_ERROR(CheckType(ctx, kDy, "dy", q.dtype, y, "type of y"));
+      CheckType(ctx, kStats, "stats", WideDType(dtype), stats, "two values per row of y"));
+  HT_RETURN_IF_ERROR(CheckType(ctx, kDy, "dy", dtype, y, "type of y"));
   std::vector<ir::ValueType> types;
-  for (int i : {kQuery, kKey, kValue}) types.push_back({ctx.inputs[i].dtype, ctx.inputs[i].shape});
+  for (const OperandView* x : {&in.query, &in.key, &in.value}) {
+    types.push_back({dtype, in.Placed(x->shape)});
+  }
   return types;
 }
 
@@ -183,14 +125,56 @@ Expr WhereAttended(Expr max, Expr x, double otherwise) {
   return Where(NotEqual(max, Number(max, kMinusInf)), x, Number(x, otherwise));
 }
 
-std::vector<Expr> DecomposeAttention(ir::Builder& b, const std::vector<Expr>& in,
+// What a view of x reads, as a value of its own.
+Expr Copied(Expr x, const OperandView& view) {
+  const OperandView dense = DenseView(x.shape());
+  if (view.shape == dense.shape && view.strides == dense.strides && view.offset == 0) return x;
+  Tensor positions = Tensor::Empty(DType::kI64, view.shape);
+  for (int64_t i = 0; i < view.shape.num_elements(); ++i) {
+    int64_t at = view.offset, rest = i;
+    for (int axis = view.shape.rank() - 1; axis >= 0; --axis) {
+      at += rest % view.shape[axis] * view.strides[static_cast<size_t>(axis)];
+      rest /= view.shape[axis];
+    }
+    positions.set(i, static_cast<double>(at));
+  }
+  ir::Builder& b = *x.builder();
+  const Expr flat = ReshapeTo(x, Shape{x.shape().num_elements()});
+  return b.Op("gather", {flat, b.Constant(positions)});
+}
+
+// With the axes of heads and positions swapped, if heads are last.
+Expr HeadsSwapped(Expr x, const ir::Attributes& attrs) {
+  if (!attrs.GetBool("heads_last")) return x;
+  Ints perm(static_cast<size_t>(x.shape().rank()));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 3], perm[perm.size() - 2]);
+  return x.builder()->Op("transpose", {x}, {{"perm", perm}});
+}
+
+// The operands as values of their own, heads first.
+std::vector<Expr> PlainOperands(std::vector<Expr> in, const ir::Attributes& attrs) {
+  const AttentionViews views =
+      AttentionViewsOf(attrs, in[0].shape(), in[1].shape(), in[2].shape());
+  in[0] = Copied(in[0], views.query);
+  in[1] = Copied(in[1], views.key);
+  in[2] = Copied(in[2], views.value);
+  if (in.size() > kDy) {
+    in[kY] = HeadsSwapped(in[kY], attrs);
+    in[kDy] = HeadsSwapped(in[kDy], attrs);
+  }
+  return in;
+}
+
+std::vector<Expr> DecomposeAttention(ir::Builder& b, const std::vector<Expr>& given,
                                      const ir::Attributes& attrs) {
+  const std::vector<Expr> in = PlainOperands(given, attrs);
   const Operands operands = WidenedOperands(in[0], in[1], in[2]);
   const int rank = in[0].shape().rank();
   const Shape stats(StatsExtents(in[0].shape()));
   const Shape y_shape = LeadingShape(in[0].shape(), 1, {in[2].shape()[rank - 1]});
   if (operands.scores[rank - 1] == 0) {  // no keys, of which there is no maximum
-    return {BroadcastTo(Number(in[0], 0), y_shape),
+    return {HeadsSwapped(BroadcastTo(Number(in[0], 0), y_shape), attrs),
             BroadcastTo(Number(operands.q, kMinusInf), stats)};
   }
   const Expr scores = Scores(b, operands, in.size() > 3 ? in[3] : Expr(), attrs);
@@ -200,7 +184,7 @@ std::vector<Expr> DecomposeAttention(ir::Builder& b, const std::vector<Expr>& in
   const Expr sum = Sum(e, {rank - 1}, true);
   const Expr weights = e / WhereAttended(max, sum, 1);
   const Expr y = Multiply(Dropped(weights, attrs), operands.v, false, false);
-  return {CastTo(y, in[0].dtype()), JoinedStats(max, Log(sum), stats)};
+  return {HeadsSwapped(CastTo(y, in[0].dtype()), attrs), JoinedStats(max, Log(sum), stats)};
 }
 
 // The weights made again from the scores, and the gradient of the scores.
@@ -224,21 +208,33 @@ ScoreGradient GradientOfScores(ir::Builder& b, const Operands& operands,
   return {scores, weights, Dropped(weights, attrs), weights * (dweights - delta)};
 }
 
-std::vector<Expr> DecomposeAttentionGrad(ir::Builder& b, const std::vector<Expr>& in,
+std::vector<Expr> DecomposeAttentionGrad(ir::Builder& b, const std::vector<Expr>& given,
                                          const ir::Attributes& attrs) {
+  const std::vector<Expr> in = PlainOperands(given, attrs);
   const Operands operands = WidenedOperands(in[kQuery], in[kKey], in[kValue]);
   const double scale = attrs.GetFloat("scale");
   const ScoreGradient g = GradientOfScores(b, operands, in, attrs);
   const Expr dq = Multiply(g.dscores, operands.k, false, false) * scale;
   const Expr dk = Multiply(g.dscores, operands.q, true, false) * scale;
   const Expr dv = Multiply(g.dropped, Widened(in[kDy]), true, false);
-  return {CastTo(dq, in[kQuery].dtype()), CastTo(Gathered(dk, in[kKey].shape()), in[kKey].dtype()),
-          CastTo(Gathered(dv, in[kValue].shape()), in[kValue].dtype())};
+  const auto result = [&](Expr x, int port) {
+    const Expr& operand = in[static_cast<size_t>(port)];
+    return HeadsSwapped(CastTo(Gathered(x, operand.shape()), operand.dtype()), attrs);
+  };
+  return {result(dq, kQuery), result(dk, kKey), result(dv, kValue)};
 }
 
 // The gradient of an additive mask is as large as the scores unless the mask repeats, so it is made of
 // simple ops, and only where it is wanted; so is what arrives at the stats, in second derivatives.
 void AttentionGradient(ir::GradContext& ctx) {
+  const ir::Attributes& own = ctx.attrs();
+  const bool as_it_lies = !own.GetInts("query_view").empty() || !own.GetInts("key_view").empty() ||
+                          !own.GetInts("value_view").empty() || own.GetBool("heads_last");
+  if (as_it_lies) {
+    ctx.b.Fail(Unimplemented(ctx.node.Label(),
+                             ": no gradient of an attention that reads operands in place"));
+    return;
+  }
   std::vector<Expr> in = {ctx.in(0),  ctx.in(1),  ctx.in(2),
                           ctx.out(0), ctx.out(1), CastTo(ctx.dy(0), ctx.in(0).dtype())};
   const bool masked = ctx.node.num_inputs() > 3;
@@ -276,7 +272,8 @@ void AttentionGradient(ir::GradContext& ctx) {
 std::function<ir::Cost(const ir::Node&)> AttentionCost(double query_products,
                                                        double value_products) {
   return [=](const ir::Node& node) -> ir::Cost {
-    const Shape &q = node.input_type(0).shape, &v = node.input_type(2).shape;
+    const AttentionViews views = AttentionViewsOf(node);
+    const Shape &q = views.query.shape, &v = views.value.shape;
     const int rank = q.rank();
     const double columns = query_products * static_cast<double>(q[rank - 1]) +
                            value_products * static_cast<double>(v[rank - 1]);
@@ -299,7 +296,12 @@ ir::OpRecord AttentionRecord(const char* name) {
   r.attrs = {{"scale", ir::AttrType::kFloat, std::nullopt, "factor of the scores"},
              {"is_causal", ir::AttrType::kBool, false, "row i sees the keys 0..i only"},
              {"dropout_p", ir::AttrType::kFloat, 0.0, "probability of a dropped weight, 0..1"},
-             {"seed", ir::AttrType::kInt, int64_t{0}, "key of the random stream of dropout"}};
+             {"seed", ir::AttrType::kInt, int64_t{0}, "key of the random stream of dropout"},
+             ViewAttr("query"),
+             ViewAttr("key"),
+             ViewAttr("value"),
+             {"heads_last", ir::AttrType::kBool, false,
+              "y, dy and the gradients have the axes of heads and positions swapped: [..., L, H, V]"}};
   r.amp.f16 = r.amp.bf16 = ir::AmpClass::kAllow;
   r.amp.accumulates_in_f32 = true;
   r.is_random = true;

@@ -120,7 +120,7 @@ CudnnAttention SelfAttention(int64_t batch, int64_t heads, int64_t length, int64
   a.q = {CUDNN_DATA_BFLOAT16,
          {batch, heads, length, columns},
          {heads * length * columns, length * columns, columns, 1}};
-  a.k = a.v = a.y = a.q;
+  a.k = a.v = a.y = a.dq = a.dk = a.dv = a.q;
   a.gradient = true;
   return a;
 }
@@ -147,7 +147,7 @@ TEST(CudnnAttentionTest, StepsOverTheBatch) {
 TEST(CudnnAttentionTest, StepsGiveTheSame) {
   const CudnnAttention whole = SelfAttention(3, 2, 16, 8);
   CudnnAttention part = whole;
-  for (auto* t : {&part.q, &part.k, &part.v, &part.y}) t->dims[0] = 1;
+  for (auto* t : part.tensors()) t->dims[0] = 1;
   const auto elements = static_cast<size_t>(whole.q.elements());
   const auto rows = static_cast<size_t>(whole.rows());
   std::vector<uint16_t> values(elements);

@@ -110,6 +110,40 @@ void AddCases_attention(std::vector<OpCase>& cases) {
                  .keys = 600,
                  .columns = 8,
                  .v_columns = 8});
+  // Read in place: query, key and value are thirds of rows [2,L,3,H,E], as of a packed projection; heads of
+  // the results come after positions.
+  const auto add_packed = [&](const std::string& variant, int64_t heads, int64_t queries,
+                              int64_t keys, int64_t columns, ir::Attributes attrs) {
+    const int64_t row = 3 * heads * columns;
+    const Shape packed{2, keys, 3, heads, columns}, placed{2, queries, heads, columns};
+    const auto view = [&](int64_t third, int64_t rows) {
+      return std::vector<int64_t>{
+          2, heads, rows, columns, keys * row, columns, row, 1, third * heads * columns};
+    };
+    attrs.Set("scale", 0.5);
+    attrs.Set("query_view", view(0, queries));
+    attrs.Set("key_view", view(1, keys));
+    attrs.Set("value_view", view(2, keys));
+    attrs.Set("heads_last", true);
+    const std::vector<OpInput> operands(3, Reals(packed, -2, 2));
+    OpCase c = Case("scaled_dot_product_attention", "packed_" + variant, operands, attrs);
+    c.gradient = false;  // there is none: it is derived before operands are read in place
+    c.slack.of_largest_in_low = columns % 8 == 0 ? 0.5 : 0;
+    cases.push_back(c);
+    std::vector<OpInput> all = operands;
+    all.push_back(Reals(placed));
+    all.push_back(Pinned(Reals({2, 2, heads, queries}, 1, 2)));
+    all.push_back(Reals(placed));
+    OpCase grad = Case("scaled_dot_product_attention_grad", "packed_" + variant, all, attrs);
+    grad.gradient = false;
+    grad.slack = c.slack;
+    cases.push_back(grad);
+  };
+  add_packed("small", 2, 5, 5, 4, {});
+  add_packed("causal", 3, 70, 70, 16, causal);
+  add_packed("odd", 1, 9, 9, 5, dropout);
+  add_packed("chunks", 1, 5, 600, 8, {});
+  add_packed("low_tiles", 2, 50, 150, 32, {});
   // Whole tiles of 16-bit columns, over the edges of tiles in rows.
   const auto add_tiled = [&](const std::string& variant, AttentionSize s, ir::Attributes attrs,
                              const std::vector<OpInput>& mask = {}) {

@@ -56,5 +56,40 @@ TEST(AttentionInference, Errors) {
             "row of y)");
 }
 
+// Thirds of [2,5,3,4,8], as of a packed projection: [2,4,5,8] each.
+ir::Attributes Packed(std::vector<int64_t> query) {
+  return {{"query_view", std::move(query)},
+          {"key_view", std::vector<int64_t>{2, 4, 5, 8, 480, 8, 96, 1, 32}},
+          {"value_view", std::vector<int64_t>{2, 4, 5, 8, 480, 8, 96, 1, 64}},
+          {"heads_last", true}};
+}
+
+TEST(AttentionInference, OperandsReadInPlace) {
+  const std::string types = "f32[2,5,3,4,8] f32[2,5,3,4,8] f32[2,5,3,4,8]";
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 1, 0})), "f32[2,5,4,8] f32[2,2,4,5]");
+  const std::string op = "scaled_dot_product_attention: query_view ";
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 1})),
+            op + "has 8 numbers; expected extents, as many strides, and an offset");
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 2, 0})), op + "has a last stride 2; expected 1");
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, -8, 96, 1, 0})),
+            op + "has a stride -8; expected 0..1099511627776");
+  // 480 + 3 * 8 + 4 * 96 + 7 = 895, of 960 elements.
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 1, 64})), "f32[2,5,4,8] f32[2,2,4,5]");
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 1, 65})),
+            op + "ends at element 960; expected 0..959 of f32[2,5,3,4,8]");
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 1, -1})),
+            op + "ends at element -1; expected 0..959 of f32[2,5,3,4,8]");
+  const int64_t most = int64_t{1} << 40;
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, most, most, most, 1, 0})),
+            op + "ends at element 1099511627777; expected 0..959 of f32[2,5,3,4,8]");
+  EXPECT_EQ(Of("f32[5,8] f32[7,8] f32[7,3]", {{"heads_last", true}}),
+            "scaled_dot_product_attention: heads_last with a query of rank 2; expected at least 3");
+  const std::vector<int64_t> apart = {3, 2, 1, 2, 4, 8, 100, 4, 4, 1, 0};
+  EXPECT_EQ(Of("f32[999] f32[999] f32[999]",
+               {{"query_view", apart}, {"key_view", apart}, {"value_view", apart}}),
+            op + "has the stride 8 along axis 0; expected 200, so that the axes before the heads are "
+                 "one in memory");
+}
+
 }  // namespace
 }  // namespace halftone::testing

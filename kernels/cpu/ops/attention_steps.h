@@ -53,7 +53,7 @@ struct AttentionStats {
   Float *max, *log_sum;
 };
 
-// A tile of queries [query, query + queries) of one head: y [length, v_columns] and stats [length]
+// A tile of queries [query, query + queries) of one head: y, its first row, and stats [length]
 // of the head get its rows. `work`: AttentionPlan::size() of f32.
 using AttentionFn = void (*)(const AttentionRun& run, const AttentionHead& head, int64_t query,
                              int64_t queries, void* y, AttentionStats<float> stats, float* work);
@@ -131,21 +131,23 @@ struct TiledAttentionGradPlan : WorkspacePlan {
 struct AttentionGradTile {
   int64_t query, queries;
   int64_t key, key_end;
-  // Of the head, as attention gave or takes it.
+  // The first rows of the head.
   const void *y, *dy;
   AttentionStats<const float> stats;
   // [key_end - key, columns and v_columns in whole vectors]: added to, dk without the scale.
   float *dk, *dv;
-  // Exactly one: dquery of the head, or its share of these keys, [length, columns] without the scale.
+  // Exactly one: dquery of the head, rows dq_row apart, or its share of these keys, [length, columns]
+  // without the scale.
   void* dq;
+  int64_t dq_row;
   float* dq_part;
 };
 using AttentionGradFn = void (*)(const AttentionRun& run, const AttentionHead& head,
                                  const AttentionGradTile& tile, float* work);
 
-// x [rows, n], `stride` apart, times scale to y [rows, n].
+// x [rows, n], `stride` apart, times scale to y [rows, n], `between` apart.
 using StoreScaledFn = void (*)(const float* x, int64_t stride, int64_t rows, int64_t n, float scale,
-                               void* y);
+                               void* y, int64_t between);
 
 struct AttentionGradFns {
   int64_t query_tile;

@@ -88,30 +88,31 @@ void AttentionTile(const AttentionRun& run, const AttentionHead& head, int64_t q
   float *const packed = work + at.queries, *const result = work + at.result;
   ScoreTile t{query, queries, WholeLanes(queries), 0, 0};
   const int64_t columns = run.columns, v_columns = run.v_columns;
-  PackTransposed(static_cast<const T*>(head.q) + query * columns, queries, columns, t.width,
-                 run.scale, packed);
+  PackTransposed(static_cast<const T*>(head.q) + query * run.q_row, run.q_row, queries, columns,
+                 t.width, run.scale, packed);
   std::fill_n(result, v_columns * t.width, 0.0f);
   std::fill_n(w.max, t.width, kMinusInf);
   std::fill_n(w.sum, t.width, 0.0f);
   const int64_t key_end = run.causal ? std::min(run.keys, query + queries) : run.keys;
   for (t.key = 0; t.key < key_end; t.key += kKeyTile) {
     t.keys = std::min(kKeyTile, key_end - t.key);
-    const T* const k = static_cast<const T*>(head.k) + t.key * columns;
-    const T* const v = static_cast<const T*>(head.v) + t.key * v_columns;
-    Scores(run, head, t, RowsOf(k, t.keys, columns, false, work + at.keys), packed, w.scores);
+    const T* const k = static_cast<const T*>(head.k) + t.key * run.k_row;
+    const T* const v = static_cast<const T*>(head.v) + t.key * run.v_row;
+    Scores(run, head, t, RowsOf(k, run.k_row, t.keys, columns, false, work + at.keys), packed,
+           w.scores);
     if (Weigh(t, w, 1.0f) && t.key > 0) MultiplyRows(result, v_columns, t.width, w.shrink);
     if (run.threshold > 0) {
       Keeps(run, head, t, work + at.keeps);
       MapVec2(w.scores, work + at.keeps, w.scores, t.keys * t.width,
               [](F32Vec a, F32Vec b) { return hn::Mul(a, b); });
     }
-    const FloatRows values = RowsOf(v, t.keys, v_columns, false, work + at.values);
+    const FloatRows values = RowsOf(v, run.v_row, t.keys, v_columns, false, work + at.values);
     AddProduct({v_columns, t.width, t.keys, values.data, 1, values.stride, w.scores, t.width,
                 result, t.width});
   }
   float* const row = work + at.row;
-  T* y = static_cast<T*>(y_data) + query * v_columns;
-  for (int64_t i = 0; i < queries; ++i, y += v_columns) {
+  T* y = static_cast<T*>(y_data) + query * run.y_row;
+  for (int64_t i = 0; i < queries; ++i, y += run.y_row) {
     // No key, no weight: zeros.
     const float factor = w.sum[i] == 0 ? 0.0f : 1 / w.sum[i];
     for (int64_t c = 0; c < v_columns; ++c) row[c] = result[c * t.width + i] * factor;
@@ -125,7 +126,7 @@ void AttentionTile(const AttentionRun& run, const AttentionHead& head, int64_t q
 
 void TurnValues(const AttentionRun& run, const void* v, int64_t keys, BF16* values, float* work) {
   float* const pairs = work + TiledAttentionPlan(run).pairs;
-  TransposeRows(static_cast<const BF16*>(v), keys, run.v_columns, kTiledKeys,
+  TransposeRows(static_cast<const BF16*>(v), run.v_row, keys, run.v_columns, kTiledKeys,
                 reinterpret_cast<uint32_t*>(pairs), values);
 }
 
@@ -140,8 +141,8 @@ void AttentionByTiles(const AttentionRun& run, const AttentionHead& head, const 
   float* const result = work + at.result;
   ScoreTile t{query, queries, WholeLanes(queries), 0, 0};
   const int64_t columns = run.columns, v_columns = run.v_columns;
-  TransposeWords(static_cast<const BF16*>(head.q) + query * columns, queries, columns / 2, t.width,
-                 packed, t.width);
+  TransposeWords(static_cast<const BF16*>(head.q) + query * run.q_row, run.q_row / 2, queries,
+                 columns / 2, t.width, packed, t.width);
   std::fill_n(result, v_columns * t.width, 0.0f);
   std::fill_n(w.max, t.width, kMinusInf);
   std::fill_n(w.sum, t.width, 0.0f);
@@ -152,10 +153,10 @@ void AttentionByTiles(const AttentionRun& run, const AttentionHead& head, const 
   const int64_t key_end = run.causal ? std::min(run.keys, query + queries) : run.keys;
   for (t.key = 0; t.key < key_end; t.key += kTiledKeys) {
     t.keys = std::min(kTiledKeys, key_end - t.key);
-    const BF16* const k = WholeTiles(static_cast<const BF16*>(head.k) + t.key * columns, t.keys,
-                                     columns, reinterpret_cast<BF16*>(work + at.last_keys));
-    MultiplyBf16({(t.keys + 15) / 16 * 16, t.width, columns, k, columns, packed, t.width, w.scores,
-                  t.width});
+    const Bf16Rows k = WholeTiles(static_cast<const BF16*>(head.k) + t.key * run.k_row, run.k_row,
+                                  t.keys, columns, reinterpret_cast<BF16*>(work + at.last_keys));
+    MultiplyBf16({(t.keys + 15) / 16 * 16, t.width, columns, k.data, k.stride, packed, t.width,
+                  w.scores, t.width});
     if (late != run.scale) {
       MapVec(w.scores, w.scores, t.keys * t.width, [scale](F32Vec x) { return hn::Mul(x, scale); });
     }
@@ -172,9 +173,9 @@ void AttentionByTiles(const AttentionRun& run, const AttentionHead& head, const 
                     t.width, result, t.width});
   }
   float* row = work + at.rows;
-  TransposeWords(result, v_columns, t.width, v_columns, row, v_columns);
-  BF16* y = static_cast<BF16*>(y_data) + query * v_columns;
-  for (int64_t i = 0; i < queries; ++i, y += v_columns, row += v_columns) {
+  TransposeWords(result, t.width, v_columns, t.width, v_columns, row, v_columns);
+  BF16* y = static_cast<BF16*>(y_data) + query * run.y_row;
+  for (int64_t i = 0; i < queries; ++i, y += run.y_row, row += v_columns) {
     // No key, no weight: zeros.
     const F32Vec factor = hn::Set(F32Tag(), w.sum[i] == 0 ? 0.0f : 1 / w.sum[i]);
     MapVec(row, y, v_columns, [factor](F32Vec x) { return hn::Mul(x, factor); });
@@ -230,7 +231,7 @@ class AttentionKernel : public Kernel {
       const int64_t row = number * run.length;
       fn_(run, shape_.Head(number, args.inputs[0], args.inputs[1], args.inputs[2], mask), query,
           std::min(kQueryTile, run.length - query),
-          static_cast<char*>(args.outputs[0]) + row * run.v_columns * size_,
+          static_cast<char*>(args.outputs[0]) + shape_.y().First(number) * size_,
           {max + row, log_sum + row}, static_cast<float*>(args.workspace) + slot * slot_floats_);
     });
   }
@@ -275,7 +276,7 @@ class TiledAttentionKernel : public Kernel {
     const auto* const v = static_cast<const BF16*>(args.inputs[2]);
     shape_.Deal(shape_.key_heads() * key_tiles_, slots_, [&](int64_t task, int64_t slot) {
       const int64_t head = task / key_tiles_, key = task % key_tiles_ * kTiledKeys;
-      fns_.turn(run, v + (head * run.keys + key) * run.v_columns,
+      fns_.turn(run, v + shape_.v().First(head) + key * run.v_row,
                 std::min(kTiledKeys, run.keys - key),
                 values + head * head_values_ + key * run.v_columns, work + slot * slot_floats_);
     });
@@ -289,7 +290,7 @@ class TiledAttentionKernel : public Kernel {
       fns_.tile(run, shape_.Head(number, args.inputs[0], args.inputs[1], v, mask),
                 values + number / shape_.group() * head_values_, query,
                 std::min(kQueryTile, run.length - query),
-                static_cast<BF16*>(args.outputs[0]) + row * run.v_columns,
+                static_cast<BF16*>(args.outputs[0]) + shape_.y().First(number),
                 {max + row, log_sum + row}, work + slot * slot_floats_);
     });
   }

@@ -33,13 +33,13 @@ void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
   const int64_t queries = tile.queries;
   ScoreTile t{tile.query, queries, WholeLanes(queries), 0, 0};
 
-  const T* const q_data = static_cast<const T*>(head.q) + tile.query * columns;
-  const T* const dy_data = static_cast<const T*>(tile.dy) + tile.query * v_columns;
-  const T* const y_data = static_cast<const T*>(tile.y) + tile.query * v_columns;
-  PackTransposed(q_data, queries, columns, t.width, run.scale, work + at.packed_q);
-  PackTransposed(dy_data, queries, v_columns, t.width, 1.0f, work + at.packed_dy);
-  const FloatRows q = RowsOf(q_data, queries, columns, true, work + at.q);
-  const FloatRows dy = RowsOf(dy_data, queries, v_columns, true, work + at.dy);
+  const T* const q_data = static_cast<const T*>(head.q) + tile.query * run.q_row;
+  const T* const dy_data = static_cast<const T*>(tile.dy) + tile.query * run.y_row;
+  const T* const y_data = static_cast<const T*>(tile.y) + tile.query * run.y_row;
+  PackTransposed(q_data, run.q_row, queries, columns, t.width, run.scale, work + at.packed_q);
+  PackTransposed(dy_data, run.y_row, queries, v_columns, t.width, 1.0f, work + at.packed_dy);
+  const FloatRows q = RowsOf(q_data, run.q_row, queries, columns, true, work + at.q);
+  const FloatRows dy = RowsOf(dy_data, run.y_row, queries, v_columns, true, work + at.dy);
   // Without a key to see, and behind the queries, weights are exp(score - inf) = 0.
   std::fill_n(max, t.width, std::numeric_limits<float>::infinity());
   std::fill_n(log_sum, t.width, 0.0f);
@@ -50,17 +50,17 @@ void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
     max[i] = value;
     log_sum[i] = tile.stats.log_sum[tile.query + i];
   }
-  Deltas(dy_data, y_data, queries, v_columns, delta);
+  Deltas(dy_data, y_data, run.y_row, queries, v_columns, delta);
 
   float* const dq = work + at.dq;
   std::fill_n(dq, queries * whole, 0.0f);
   const int64_t key_end = run.causal ? std::min(tile.key_end, tile.query + queries) : tile.key_end;
   for (t.key = tile.key; t.key < key_end; t.key += kKeyTile) {
     t.keys = std::min(kKeyTile, key_end - t.key);
-    const T* const k = static_cast<const T*>(head.k) + t.key * columns;
-    const T* const v = static_cast<const T*>(head.v) + t.key * v_columns;
-    const FloatRows keys = RowsOf(k, t.keys, columns, true, work + at.keys);
-    const FloatRows values = RowsOf(v, t.keys, v_columns, false, work + at.values);
+    const T* const k = static_cast<const T*>(head.k) + t.key * run.k_row;
+    const T* const v = static_cast<const T*>(head.v) + t.key * run.v_row;
+    const FloatRows keys = RowsOf(k, run.k_row, t.keys, columns, true, work + at.keys);
+    const FloatRows values = RowsOf(v, run.v_row, t.keys, v_columns, false, work + at.values);
     Scores(run, head, t, keys, work + at.packed_q, weights);
     Multiply({t.keys, t.width, v_columns, values.data, values.stride, 1, work + at.packed_dy,
               t.width, dscores, t.width});
@@ -94,9 +94,10 @@ void AttentionGradOfTile(const AttentionRun& run, const AttentionHead& head,
   }
   if (tile.dq != nullptr) {
     StoreScaled<T>(dq, whole, queries, columns, run.scale,
-                   static_cast<T*>(tile.dq) + tile.query * columns);
+                   static_cast<T*>(tile.dq) + tile.query * tile.dq_row, tile.dq_row);
   } else {
-    StoreScaled<float>(dq, whole, queries, columns, 1.0f, tile.dq_part + tile.query * columns);
+    StoreScaled<float>(dq, whole, queries, columns, 1.0f, tile.dq_part + tile.query * columns,
+                       columns);
   }
 }
 
@@ -203,8 +204,9 @@ class AttentionGradKernel : public Kernel {
       AttentionGradTile tile{};
       tile.key = key;
       tile.key_end = key_end;
-      tile.y = At(args.inputs[kY], row * run.v_columns * size_);
-      tile.dy = At(args.inputs[kDy], row * run.v_columns * size_);
+      const int64_t of_y = shape_.y().First(number) * size_;
+      tile.y = At(args.inputs[kY], of_y);
+      tile.dy = At(args.inputs[kDy], of_y);
       const float* const max = static_cast<const float*>(args.inputs[kStats]) + row;
       tile.stats = {max, max + shape_.heads() * run.length};
       tile.dk = dk;
@@ -212,7 +214,8 @@ class AttentionGradKernel : public Kernel {
       if (chunks_ > 1) {
         tile.dq_part = parts + chunk * part_floats_ + row * run.columns;
       } else {
-        tile.dq = At(args.outputs[0], row * run.columns * size_);
+        tile.dq = At(args.outputs[0], shape_.dq().First(number) * size_);
+        tile.dq_row = shape_.dq().row;
       }
       const AttentionHead head =
           shape_.Head(number, args.inputs[0], args.inputs[1], args.inputs[2], mask);
@@ -221,21 +224,29 @@ class AttentionGradKernel : public Kernel {
         fns_.tile(run, head, tile, work);
       }
     }
-    const int64_t first = key_head * run.keys + key;
-    fns_.store(dk, whole_, keys, run.columns, run.scale,
-               At(args.outputs[1], first * run.columns * size_));
-    fns_.store(dv, v_whole_, keys, run.v_columns, 1.0f,
-               At(args.outputs[2], first * run.v_columns * size_));
+    Store(dk, whole_, keys, run.columns, run.scale, args.outputs[1], shape_.dk(), key_head, key);
+    Store(dv, v_whole_, keys, run.v_columns, 1.0f, args.outputs[2], shape_.dv(), key_head, key);
+  }
+
+  // Rows of n from `row` on of a head of a result.
+  void Store(const float* x, int64_t stride, int64_t rows, int64_t n, float scale, void* result,
+             const ops::HeadRows& at, int64_t head, int64_t row) const {
+    const int64_t element = at.First(head) + row * at.row;
+    fns_.store(x, stride, rows, n, scale, At(result, element * size_), at.row);
   }
 
   void AddParts(const AttentionRun& run, const KernelArgs& args, float* parts) const {
-    ParallelFor(0, part_floats_, kElementwiseGrain, [&](int64_t first, int64_t last) {
+    const int64_t columns = run.columns, rows = shape_.heads() * run.length;
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, columns));
+    ParallelFor(0, rows, grain, [&](int64_t first, int64_t last) {
       for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
         const float* const part = parts + chunk * part_floats_;
-        for (int64_t i = first; i < last; ++i) parts[i] += part[i];
+        for (int64_t i = first * columns; i < last * columns; ++i) parts[i] += part[i];
       }
-      fns_.store(parts + first, last - first, 1, last - first, run.scale,
-                 At(args.outputs[0], first * size_));
+      for (int64_t row = first; row < last; ++row) {
+        Store(parts + row * columns, columns, 1, columns, run.scale, args.outputs[0], shape_.dq(),
+              row / run.length, row % run.length);
+      }
     });
   }
 

@@ -75,21 +75,21 @@ inline void AttentionGradByTiles(const AttentionRun& run, const AttentionHead& h
   // Whole depths of the products over queries.
   ScoreTile t{tile.query, queries, (queries + 31) / 32 * 32, 0, 0};
 
-  const BF16* const q = static_cast<const BF16*>(head.q) + tile.query * columns;
-  const BF16* const dy = static_cast<const BF16*>(tile.dy) + tile.query * v_columns;
-  const BF16* const y = static_cast<const BF16*>(tile.y) + tile.query * v_columns;
+  const BF16* const q = static_cast<const BF16*>(head.q) + tile.query * run.q_row;
+  const BF16* const dy = static_cast<const BF16*>(tile.dy) + tile.query * run.y_row;
+  const BF16* const y = static_cast<const BF16*>(tile.y) + tile.query * run.y_row;
   const BF16* const k = static_cast<const BF16*>(head.k);
   const BF16* const v = static_cast<const BF16*>(head.v);
   if (tile.query == 0) {
     for (int64_t key = tile.key; key < tile.key_end; key += kKeyTile) {
-      TransposeRows(k + key * columns, std::min(kKeyTile, tile.key_end - key), columns, kKeyTile,
-                    words(at.pairs), halves(at.turned_keys) + (key - tile.key) * columns);
+      TransposeRows(k + key * run.k_row, run.k_row, std::min(kKeyTile, tile.key_end - key), columns,
+                    kKeyTile, words(at.pairs), halves(at.turned_keys) + (key - tile.key) * columns);
     }
   }
-  TransposeWords(q, queries, columns / 2, t.width, words(at.queries), t.width);
-  TransposeWords(dy, queries, v_columns / 2, t.width, words(at.dy), t.width);
-  PairRows(q, queries, columns, t.width, words(at.query_pairs));
-  PairRows(dy, queries, v_columns, t.width, words(at.dy_pairs));
+  TransposeWords(q, run.q_row / 2, queries, columns / 2, t.width, words(at.queries), t.width);
+  TransposeWords(dy, run.y_row / 2, queries, v_columns / 2, t.width, words(at.dy), t.width);
+  PairRows(q, run.q_row, queries, columns, t.width, words(at.query_pairs));
+  PairRows(dy, run.y_row, queries, v_columns, t.width, words(at.dy_pairs));
   // Without a key to see, and behind the queries, weights are exp(score - inf) = 0.
   std::fill_n(max, t.width, std::numeric_limits<float>::infinity());
   std::fill_n(log_sum, t.width, 0.0f);
@@ -100,7 +100,7 @@ inline void AttentionGradByTiles(const AttentionRun& run, const AttentionHead& h
     max[i] = value;
     log_sum[i] = tile.stats.log_sum[tile.query + i];
   }
-  Deltas(dy, y, queries, v_columns, delta);
+  Deltas(dy, y, run.y_row, queries, v_columns, delta);
 
   float* const dq = work + at.dq;
   std::fill_n(dq, columns * t.width, 0.0f);
@@ -110,12 +110,14 @@ inline void AttentionGradByTiles(const AttentionRun& run, const AttentionHead& h
   for (t.key = tile.key; t.key < key_end; t.key += kKeyTile) {
     t.keys = std::min(kKeyTile, key_end - t.key);
     const int64_t rows = (t.keys + 15) / 16 * 16, depth = (t.keys + 31) / 32 * 32;
-    MultiplyBf16({rows, t.width, columns,
-                  WholeTiles(k + t.key * columns, t.keys, columns, halves(at.last_keys)), columns,
-                  words(at.queries), t.width, scores, t.width});
-    MultiplyBf16({rows, t.width, v_columns,
-                  WholeTiles(v + t.key * v_columns, t.keys, v_columns, halves(at.last_values)),
-                  v_columns, words(at.dy), t.width, dweights, t.width});
+    const Bf16Rows keys =
+        WholeTiles(k + t.key * run.k_row, run.k_row, t.keys, columns, halves(at.last_keys));
+    const Bf16Rows values =
+        WholeTiles(v + t.key * run.v_row, run.v_row, t.keys, v_columns, halves(at.last_values));
+    MultiplyBf16({rows, t.width, columns, keys.data, keys.stride, words(at.queries), t.width,
+                  scores, t.width});
+    MultiplyBf16({rows, t.width, v_columns, values.data, values.stride, words(at.dy), t.width,
+                  dweights, t.width});
     // Masks are for scaled scores; without one the scale can wait for the pass that makes the weights.
     if (masked) {
       MapVec(scores, scores, t.keys * t.width, [scale](F32Vec x) { return hn::Mul(x, scale); });
@@ -134,13 +136,13 @@ inline void AttentionGradByTiles(const AttentionRun& run, const AttentionHead& h
                     words(at.pairs), t.width, dq, t.width});
   }
   float* const dq_rows = work + at.dq_rows;
-  TransposeWords(dq, columns, t.width, columns, dq_rows, columns);
+  TransposeWords(dq, t.width, columns, t.width, columns, dq_rows, columns);
   if (tile.dq != nullptr) {
     StoreScaled<BF16>(dq_rows, columns, queries, columns, run.scale,
-                      static_cast<BF16*>(tile.dq) + tile.query * columns);
+                      static_cast<BF16*>(tile.dq) + tile.query * tile.dq_row, tile.dq_row);
   } else {
     StoreScaled<float>(dq_rows, columns, queries, columns, 1.0f,
-                       tile.dq_part + tile.query * columns);
+                       tile.dq_part + tile.query * columns, columns);
   }
 }
 

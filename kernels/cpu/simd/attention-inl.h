@@ -32,47 +32,47 @@ struct FloatRows {
   int64_t stride;
 };
 
-// `rows` rows of n elements as f32, with zeros up to whole vectors where `whole`: where they lie if
-// they can be used there, else in `to`.
+// `rows` rows of n elements, `between` apart, as f32, with zeros up to whole vectors where `whole`:
+// where they lie if they can be used there, else in `to`.
 template <typename T>
-FloatRows RowsOf(const T* x, int64_t rows, int64_t n, bool whole, float* to) {
+FloatRows RowsOf(const T* x, int64_t between, int64_t rows, int64_t n, bool whole, float* to) {
   const int64_t stride = whole ? WholeLanes(n) : n;
   if constexpr (std::is_same_v<T, float>) {
-    if (stride == n) return {x, n};
+    if (stride == n) return {x, between};
   }
   for (int64_t r = 0; r < rows; ++r) {
     float* const row = to + r * stride;
-    MapVec(x + r * n, row, n, [](F32Vec v) { return v; });
+    MapVec(x + r * between, row, n, [](F32Vec v) { return v; });
     std::fill(row + n, row + stride, 0.0f);
   }
   return {to, stride};
 }
 
-// `rows` rows of n elements, times `scale`, as [n, width]; columns behind `rows` are 0.
+// `rows` rows of n elements, `between` apart, times `scale`, as [n, width]; columns behind `rows` are 0.
 template <typename T>
-void PackTransposed(const T* x, int64_t rows, int64_t n, int64_t width, float scale, float* to) {
+void PackTransposed(const T* x, int64_t between, int64_t rows, int64_t n, int64_t width, float scale, float* to) {
   for (int64_t i = 0; i < width; ++i) {
     for (int64_t c = 0; c < n; ++c) {
-      to[c * width + i] = i < rows ? static_cast<float>(x[i * n + c]) * scale : 0.0f;
+      to[c * width + i] = i < rows ? static_cast<float>(x[i * between + c]) * scale : 0.0f;
     }
   }
 }
 
-// x [rows, n], `stride` apart, times scale to y [rows, n].
+// x [rows, n], `stride` apart, times scale to y [rows, n], `between` apart.
 template <typename T>
-void StoreScaled(const float* x, int64_t stride, int64_t rows, int64_t n, float scale,
-                 void* y_data) {
+void StoreScaled(const float* x, int64_t stride, int64_t rows, int64_t n, float scale, void* y_data,
+                 int64_t between) {
   T* y = static_cast<T*>(y_data);
   const F32Vec factor = hn::Set(F32Tag(), scale);
-  for (int64_t r = 0; r < rows; ++r, x += stride, y += n) {
+  for (int64_t r = 0; r < rows; ++r, x += stride, y += between) {
     MapVec(x, y, n, [factor](F32Vec v) { return hn::Mul(v, factor); });
   }
 }
 
-// sum(dy y) of each of `rows` rows; in f64 where a row is long.
+// sum(dy y) of each of `rows` rows, `between` apart; in f64 where a row is long.
 template <typename T>
-void Deltas(const T* dy, const T* y, int64_t rows, int64_t n, float* deltas) {
-  for (int64_t r = 0; r < rows; ++r, dy += n, y += n) {
+void Deltas(const T* dy, const T* y, int64_t between, int64_t rows, int64_t n, float* deltas) {
+  for (int64_t r = 0; r < rows; ++r, dy += between, y += between) {
     const F32Tag d;
     double total = 0;
     F32Vec sum = hn::Zero(d);

@@ -16,6 +16,8 @@ inline constexpr int64_t kTiledKeys = 128, kTiledQueries = 128;
 struct AttentionRun {
   int64_t length, keys;        // rows of a head of query; of key and value
   int64_t columns, v_columns;  // of query and key; of value
+  // Elements between rows of a head; of y those of dy too.
+  int64_t q_row, k_row, v_row, y_row;
   float scale;
   bool causal;
   // Elements of the mask between rows and between columns of the scores, 0 where it repeats.

@@ -30,17 +30,18 @@ HWY_INLINE __m512i RoundToPairs(F32Vec even, F32Vec odd) {
   return _mm512_permutexvar_epi16(_mm512_load_si512(kOrder), RoundBoth(even, odd));
 }
 
-// Rows 2k and 2k + 1 of x [rows, n] as row k of pairs [whole / 2, n], zeros behind the rows.
-// Requires: n is a multiple of 16, whole is even and at least `rows`.
-HWY_INLINE void PairRows(const BF16* x, int64_t rows, int64_t n, int64_t whole, uint32_t* pairs) {
+// Rows 2k and 2k + 1 of x [rows, n], `between` apart, as row k of pairs [whole / 2, n], zeros behind the
+// rows. Requires: n is a multiple of 16, whole is even and at least `rows`.
+HWY_INLINE void PairRows(const BF16* x, int64_t between, int64_t rows, int64_t n, int64_t whole,
+                         uint32_t* pairs) {
   const auto words = [](const BF16* p) {
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   };
-  for (int64_t r = 0; r < whole; r += 2, x += 2 * n, pairs += n) {
+  for (int64_t r = 0; r < whole; r += 2, x += 2 * between, pairs += n) {
     for (int64_t c = 0; c < n; c += 16) {
       __m512i pair = _mm512_setzero_si512();
       if (r < rows) pair = words(x + c);
-      if (r + 1 < rows) pair = _mm512_or_si512(pair, _mm512_slli_epi32(words(x + n + c), 16));
+      if (r + 1 < rows) pair = _mm512_or_si512(pair, _mm512_slli_epi32(words(x + between + c), 16));
       _mm512_storeu_si512(pairs + c, pair);
     }
   }
@@ -86,10 +87,10 @@ HWY_INLINE void TurnWords(__m512i* x) {
   }
 }
 
-// x [rows, n] of words as y [n, y_stride], zeros behind the rows up to `whole` columns. Requires: n
-// and whole are multiples of 16.
-HWY_INLINE void TransposeWords(const void* x_data, int64_t rows, int64_t n, int64_t whole,
-                               void* y_data, int64_t y_stride) {
+// x [rows, n] of words, `between` words apart, as y [n, y_stride], zeros behind the rows up to `whole`
+// columns. Requires: n and whole are multiples of 16.
+HWY_INLINE void TransposeWords(const void* x_data, int64_t between, int64_t rows, int64_t n,
+                               int64_t whole, void* y_data, int64_t y_stride) {
   const auto* x = static_cast<const char*>(x_data);
   auto* y = static_cast<char*>(y_data);
   for (int64_t r = 0; r < whole; r += 16) {
@@ -98,7 +99,7 @@ HWY_INLINE void TransposeWords(const void* x_data, int64_t rows, int64_t n, int6
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
         block[i] =
-            r + i < rows ? _mm512_loadu_si512(x + ((r + i) * n + c) * 4) : _mm512_setzero_si512();
+            r + i < rows ? _mm512_loadu_si512(x + ((r + i) * between + c) * 4) : _mm512_setzero_si512();
       }
       TurnWords(block);
 #pragma GCC unroll 16
@@ -109,21 +110,27 @@ HWY_INLINE void TransposeWords(const void* x_data, int64_t rows, int64_t n, int6
   }
 }
 
-// x [rows, n] as a left operand [n, whole]: transposed, zeros behind the rows. `pairs`: whole / 2 * n
-// words for work. Requires: n is a multiple of 16, whole of 32.
-HWY_INLINE void TransposeRows(const BF16* x, int64_t rows, int64_t n, int64_t whole,
-                              uint32_t* pairs, BF16* y) {
-  PairRows(x, rows, n, whole, pairs);
-  TransposeWords(pairs, whole / 2, n, whole / 2, y, whole / 2);
+// x [rows, n], `between` apart, as a left operand [n, whole]: transposed, zeros behind the rows. `pairs`:
+// whole / 2 * n words for work. Requires: n is a multiple of 16, whole of 32.
+HWY_INLINE void TransposeRows(const BF16* x, int64_t between, int64_t rows, int64_t n,
+                              int64_t whole, uint32_t* pairs, BF16* y) {
+  PairRows(x, between, rows, n, whole, pairs);
+  TransposeWords(pairs, n, whole / 2, n, whole / 2, y, whole / 2);
 }
 
-// The first `rows` rows of n as whole tiles take them: where they lie, or with zeros behind in `to`.
-HWY_INLINE const BF16* WholeTiles(const BF16* x, int64_t rows, int64_t n, BF16* to) {
+struct Bf16Rows {
+  const BF16* data;
+  int64_t stride;
+};
+
+// The first `rows` rows of n, `between` apart, as whole tiles take them: where they lie, or with zeros
+// behind in `to`.
+HWY_INLINE Bf16Rows WholeTiles(const BF16* x, int64_t between, int64_t rows, int64_t n, BF16* to) {
   constexpr int64_t kRows = 16;
-  if (rows % kRows == 0) return x;
-  std::copy_n(x, rows * n, to);
+  if (rows % kRows == 0) return {x, between};
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(x + r * between, n, to + r * n);
   std::fill_n(to + rows * n, (kRows - rows % kRows) * n, BF16());
-  return to;
+  return {to, n};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,15 +10,29 @@ constexpr double kWorthThreads = 1 << 18;
 
 }  // namespace
 
-AttentionShape::AttentionShape(const ir::Node& node, int mask_port) {
-  const Shape &q = node.input_type(0).shape, &k = node.input_type(1).shape;
-  const Shape& v = node.input_type(2).shape;
+AttentionShape::AttentionShape(const ir::Node& node, int mask_port)
+    : AttentionShape(node, mask_port, ops::AttentionViewsOf(node)) {}
+
+AttentionShape::AttentionShape(const ir::Node& node, int mask_port,
+                               const ops::AttentionViews& views)
+    : q_(ops::HeadRowsOf(views.query)),
+      k_(ops::HeadRowsOf(views.key)),
+      v_(ops::HeadRowsOf(views.value)),
+      y_(ops::HeadRowsOf(views.PlacedView(views.YShape()))),
+      dq_(ops::HeadRowsOf(views.PlacedView(views.query.shape))),
+      dk_(ops::HeadRowsOf(views.PlacedView(views.key.shape))),
+      dv_(ops::HeadRowsOf(views.PlacedView(views.value.shape))) {
+  const Shape &q = views.query.shape, &k = views.key.shape, &v = views.value.shape;
   const int rank = q.rank();
   const double p = node.attrs().GetFloat("dropout_p");
   run_ = {.length = q[rank - 2],
           .keys = k[rank - 2],
           .columns = q[rank - 1],
           .v_columns = v[rank - 1],
+          .q_row = q_.row,
+          .k_row = k_.row,
+          .v_row = v_.row,
+          .y_row = y_.row,
           .scale = static_cast<float>(node.attrs().GetFloat("scale")),
           .causal = node.attrs().GetBool("is_causal"),
           .bool_mask = false,
@@ -60,11 +74,11 @@ AttentionShape::AttentionShape(const ir::Node& node, int mask_port) {
 
 AttentionHead AttentionShape::Head(int64_t number, const void* q, const void* k, const void* v,
                                    const void* mask) const {
-  const int64_t key_head = number / group_ * run_.keys * size_;
+  const int64_t key_head = number / group_;
   AttentionHead head;
-  head.q = static_cast<const char*>(q) + number * run_.length * run_.columns * size_;
-  head.k = static_cast<const char*>(k) + key_head * run_.columns;
-  head.v = static_cast<const char*>(v) + key_head * run_.v_columns;
+  head.q = static_cast<const char*>(q) + q_.First(number) * size_;
+  head.k = static_cast<const char*>(k) + k_.First(key_head) * size_;
+  head.v = static_cast<const char*>(v) + v_.First(key_head) * size_;
   head.mask = nullptr;
   if (!mask_starts_.empty()) {
     head.mask = static_cast<const char*>(mask) + mask_starts_[static_cast<size_t>(number)];
@@ -75,12 +89,15 @@ AttentionHead AttentionShape::Head(int64_t number, const void* q, const void* k,
 
 absl::Status WholeTilesOfColumns(const ir::Node& node) {
   constexpr int64_t kDepth = 32;
-  for (const int port : {0, 2}) {
-    const Shape& shape = node.input_type(port).shape;
+  const ops::AttentionViews views = ops::AttentionViewsOf(node);
+  for (const Shape& shape : {views.query.shape, views.value.shape}) {
     const int64_t columns = shape[shape.rank() - 1];
     if (columns == 0 || columns % kDepth != 0) {
       return Unimplemented(columns, " columns; tiles take multiples of ", kDepth);
     }
+  }
+  if (ops::HeadRowsOf(views.query).row % 2 != 0) {
+    return Unimplemented("rows of query an odd number of elements apart; tiles take pairs");
   }
   return absl::OkStatus();
 }

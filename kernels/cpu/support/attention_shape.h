@@ -9,6 +9,7 @@
 #include "halftone/core/status.h"
 #include "halftone/core/threads.h"
 #include "halftone/graph/ir/graph.h"
+#include "halftone/graph/ops/support/attention.h"
 #include "halftone/kernels/cpu/simd/attention_fns.h"
 
 namespace halftone::kernels {
@@ -20,6 +21,13 @@ class AttentionShape {
 
   // The run as it is described to the vector half; without its count.
   const AttentionRun& run() const { return run_; }
+  // Of query's heads; dquery as query, in the order in which results are.
+  const ops::HeadRows& y() const { return y_; }
+  const ops::HeadRows& dq() const { return dq_; }
+  // Of the heads of key and value.
+  const ops::HeadRows& v() const { return v_; }
+  const ops::HeadRows& dk() const { return dk_; }
+  const ops::HeadRows& dv() const { return dv_; }
   int64_t heads() const { return heads_; }
   // Heads of key and value, each of which group() heads of query meet.
   int64_t key_heads() const { return heads_ / std::max<int64_t>(1, group_); }
@@ -47,6 +55,9 @@ class AttentionShape {
   int64_t Slots(int64_t tasks) const { return std::min<int64_t>(tasks, NumThreads()); }
 
  private:
+  AttentionShape(const ir::Node& node, int mask_port, const ops::AttentionViews& views);
+
+  ops::HeadRows q_, k_, v_, y_, dq_, dk_, dv_;
   AttentionRun run_;
   int64_t size_;  // bytes of an element
   int64_t heads_ = 1, group_ = 1;

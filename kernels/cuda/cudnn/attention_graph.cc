@@ -223,21 +223,31 @@ void ComposeGradient(const CudnnAttention& a, Composer& c) {
   s = c.Pointwise(CUDNN_POINTWISE_SUB, s, c.Device(rows, kLogSumExp), scores_like());
   if (a.causal) s = c.Causal(s);
   const Value weights = c.Pointwise(CUDNN_POINTWISE_EXP, s, scores_like());
-  ComposeKeyGradient(weights, dy, a.v, kDv, c);
+  ComposeKeyGradient(weights, dy, a.dv, kDv, c);
 
   Value ds = c.Product(dy, v, scores_like());
   ds = c.Pointwise(CUDNN_POINTWISE_SUB, ds, delta, scores_like());
   ds = c.Pointwise(CUDNN_POINTWISE_MUL, ds, weights, scores_like());
   ds = c.Pointwise(CUDNN_POINTWISE_MUL, ds, scale, scores_like(a.q.dtype));
-  ComposeKeyGradient(ds, q, a.k, kDk, c);
-  c.Product(ds, c.Reshape(k, c.Virtual(a.k)), c.Device(a.q, kDq));
+  ComposeKeyGradient(ds, q, a.dk, kDk, c);
+  c.Product(ds, c.Reshape(k, c.Virtual(a.k)), c.Device(a.dq, kDq));
 }
 
 }  // namespace
 
+std::vector<CudnnTensor*> CudnnAttention::tensors() {
+  if (!gradient) return {&q, &k, &v, &y};
+  return {&q, &k, &v, &y, &dq, &dk, &dv};
+}
+
+std::vector<const CudnnTensor*> CudnnAttention::tensors() const {
+  const std::vector<CudnnTensor*> all = const_cast<CudnnAttention*>(this)->tensors();
+  return {all.begin(), all.end()};
+}
+
 std::string CudnnAttention::ToString() const {
   std::string text = gradient ? "attention_grad" : "attention";
-  for (const CudnnTensor* t : {&q, &k, &v, &y}) text += Concat(" ", t->ToString());
+  for (const CudnnTensor* t : tensors()) text += Concat(" ", t->ToString());
   return text + Concat(causal ? " causal" : "", " scale ", scale);
 }
 

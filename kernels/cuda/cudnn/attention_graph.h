@@ -16,11 +16,16 @@ namespace halftone::cuda {
 
 struct CudnnAttention {
   bool gradient = false;
-  // [B,H,L,E], [B,K,S,E], [B,K,S,V] and [B,H,L,V], any strides with 1 last; dq, dk, dv and dy likewise.
+  // [B,H,L,E], [B,K,S,E], [B,K,S,V] and [B,H,L,V], any strides with 1 last; dy as y.
   CudnnTensor q, k, v, y;
+  // Of the gradient: shapes of q, k and v.
+  CudnnTensor dq, dk, dv;
   float scale = 1;
   bool causal = false;  // row i sees the columns 0..i
 
+  // Those that there are.
+  std::vector<CudnnTensor*> tensors();
+  std::vector<const CudnnTensor*> tensors() const;
   int64_t rows() const { return q.dims[0] * q.dims[1] * q.dims[2]; }
   // All of the above in one line: the key of the autotuning cache, and what messages show.
   std::string ToString() const;

@@ -15,7 +15,7 @@ int64_t StepBytesOfRows(const CudnnAttention& a, int64_t steps) { return a.rows(
 
 bool StepsAreAligned(const CudnnAttention& a, int64_t steps) {
   bool aligned = StepBytesOfRows(a, steps) % kTensorAlignment == 0;
-  for (const CudnnTensor* t : {&a.q, &a.k, &a.v, &a.y}) {
+  for (const CudnnTensor* t : a.tensors()) {
     aligned = aligned && StepBytes(*t, steps) % kTensorAlignment == 0;
   }
   return aligned;
@@ -33,6 +33,12 @@ AttentionPointers PointersOfStep(const AttentionPointers& p, const CudnnAttentio
   const int64_t q = step * StepBytes(a.q, steps), k = step * StepBytes(a.k, steps);
   const int64_t v = step * StepBytes(a.v, steps), y = step * StepBytes(a.y, steps);
   const int64_t rows = step * StepBytesOfRows(a, steps);
+  int64_t dq = 0, dk = 0, dv = 0;
+  if (a.gradient) {
+    dq = step * StepBytes(a.dq, steps);
+    dk = step * StepBytes(a.dk, steps);
+    dv = step * StepBytes(a.dv, steps);
+  }
   return {.q = Advanced(p.q, q),
           .k = Advanced(p.k, k),
           .v = Advanced(p.v, v),
@@ -42,9 +48,9 @@ AttentionPointers PointersOfStep(const AttentionPointers& p, const CudnnAttentio
           .log_sum_exp = Advanced(p.log_sum_exp, rows),
           .dy = Advanced(p.dy, y),
           .delta = Advanced(p.delta, rows),
-          .dq = Advanced(p.dq, q),
-          .dk = Advanced(p.dk, k),
-          .dv = Advanced(p.dv, v)};
+          .dq = Advanced(p.dq, dq),
+          .dk = Advanced(p.dk, dk),
+          .dv = Advanced(p.dv, dv)};
 }
 
 }  // namespace
@@ -58,7 +64,7 @@ CudnnAttention AttentionRun::OneStep(const CudnnAttention& whole, int64_t limit)
   while (steps < batch && (batch % steps != 0 || batch / steps * of_one > limit)) ++steps;
   if (!StepsAreAligned(whole, steps)) return whole;
   CudnnAttention step = whole;
-  for (CudnnTensor* t : {&step.q, &step.k, &step.v, &step.y}) t->dims[0] = batch / steps;
+  for (CudnnTensor* t : step.tensors()) t->dims[0] = batch / steps;
   return step;
 }
 

@@ -14,7 +14,12 @@ int64_t CudnnTensor::elements() const {
   return count;
 }
 
-int64_t CudnnTensor::bytes() const { return elements() * (dtype == CUDNN_DATA_FLOAT ? 4 : 2); }
+int64_t CudnnTensor::bytes() const {
+  if (elements() == 0) return 0;
+  int64_t last = 0;
+  for (size_t i = 0; i < dims.size(); ++i) last += (dims[i] - 1) * strides[i];
+  return (last + 1) * (dtype == CUDNN_DATA_FLOAT ? 4 : 2);
+}
 
 std::string CudnnTensor::ToString() const {
   return Concat(static_cast<int>(dtype), "[", JoinInts(dims), "](", JoinInts(strides), ")");

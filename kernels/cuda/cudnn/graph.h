@@ -23,7 +23,7 @@ struct CudnnTensor {
   std::vector<int64_t> dims, strides;
 
   int64_t elements() const;
-  int64_t bytes() const;
+  int64_t bytes() const;         // from the first element to the last
   std::string ToString() const;  // "2[8,12,64](768,64,1)", the dtype as cuDNN numbers it
 };
 

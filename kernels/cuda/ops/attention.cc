@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "halftone/graph/ops/support/attention.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
 #include "halftone/kernels/supports.h"
 
@@ -13,8 +14,14 @@ namespace {
 
 static_assert(cuda::kMaxAttentionAxes == kMaxRank - 2);
 
+cuda::AttentionRows RowsOf(const ops::OperandView& view) {
+  const ops::HeadRows rows = ops::HeadRowsOf(view);
+  return {rows.offset, rows.heads, rows.batch, rows.head, rows.row};
+}
+
 cuda::AttentionParams AttentionParamsOf(const ir::Node& node, int mask_port) {
-  const Shape &q = node.input_type(0).shape, &k = node.input_type(1).shape;
+  const ops::AttentionViews views = ops::AttentionViewsOf(node);
+  const Shape &q = views.query.shape, &k = views.key.shape;
   const int rank = q.rank();
   const double p = node.attrs().GetFloat("dropout_p"), keep = 1 / (1 - p);
   cuda::AttentionParams params{};
@@ -25,7 +32,14 @@ cuda::AttentionParams AttentionParamsOf(const ir::Node& node, int mask_port) {
   params.length = q[rank - 2];
   params.keys = k[rank - 2];
   params.columns = q[rank - 1];
-  params.v_columns = node.input_type(2).shape[rank - 1];
+  params.v_columns = views.value.shape[rank - 1];
+  params.q = RowsOf(views.query);
+  params.k = RowsOf(views.key);
+  params.v = RowsOf(views.value);
+  params.y = RowsOf(views.PlacedView(views.YShape()));
+  params.dq = RowsOf(views.PlacedView(q));
+  params.dk = RowsOf(views.PlacedView(k));
+  params.dv = RowsOf(views.PlacedView(views.value.shape));
   params.scale = node.attrs().GetFloat("scale");
   params.causal = node.attrs().GetBool("is_causal");
   params.seed = static_cast<uint64_t>(node.attrs().GetInt("seed"));

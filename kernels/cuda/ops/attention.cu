@@ -37,16 +37,17 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int64_t number = unit / chunks / tiles, key_head = number / p.group;
     const int64_t first = tile * kRows, query = first + row_of_thread;
     const Head<V> head(p, arrays.mask, number, state->run_count);
-    const T* const q = static_cast<const T*>(arrays.q) + (number * p.length + first) * p.columns;
-    const T* const k = static_cast<const T*>(arrays.k) + key_head * p.keys * p.columns;
-    const T* const v = static_cast<const T*>(arrays.v) + key_head * p.keys * p.v_columns;
+    const T* const q = static_cast<const T*>(arrays.q) + p.q.First(number) + first * p.q.row;
+    const T* const k = static_cast<const T*>(arrays.k) + p.k.First(key_head);
+    const T* const v = static_cast<const T*>(arrays.v) + p.v.First(key_head);
     const int64_t column = chunk * kChunk + static_cast<int>(threadIdx.x);
 
     V max = -INFINITY, sum = 0, result[kRows] = {};
     const int64_t key_end = p.causal && first + kRows < p.keys ? first + kRows : p.keys;
     for (int64_t key = 0; key < key_end; key += kColumns) {
       V scores[kOwn];
-      TileDots(q, p.length - first, k + key * p.columns, p.keys - key, p.columns, part, scores);
+      TileDots<T>({q, p.q.row, p.length - first}, {k + key * p.k.row, p.k.row, p.keys - key},
+                  p.columns, part, scores);
       V largest = max;
 #pragma unroll
       for (int own = 0; own < kOwn; ++own) {
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (column < p.v_columns) {
         const int64_t count = p.keys - key < kColumns ? p.keys - key : kColumns;
         for (int64_t j = 0; j < count; ++j) {
-          const V value = Widen(v[(key + j) * p.v_columns + column]);
+          const V value = Widen(v[(key + j) * p.v.row + column]);
 #pragma unroll
           for (int r = 0; r < kRows; ++r) result[r] += weights[r][j] * value;
         }
@@ -93,10 +94,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     __syncthreads();
     if (column < p.v_columns) {
-      T* const y = static_cast<T*>(arrays.y) + (number * p.length + first) * p.v_columns + column;
+      T* const y = static_cast<T*>(arrays.y) + p.y.First(number) + first * p.y.row + column;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        if (first + r < p.length) y[r * p.v_columns] = Narrow<T>(result[r] * factors[r]);
+        if (first + r < p.length) y[r * p.y.row] = Narrow<T>(result[r] * factors[r]);
       }
     }
     __syncthreads();

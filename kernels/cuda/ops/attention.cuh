@@ -29,11 +29,18 @@ struct Slices {
   V columns[kColumns][kDepth + 1];
 };
 
+// Rows of an operand: the first, the elements between them, and how many there are.
+template <typename T>
+struct RowsAt {
+  const T* data;
+  int64_t stride, count;
+};
+
 // dots[own] = row RowOfThread() of a times row ColumnOfThread(own) of b, over `depth` columns; rows
 // beyond the counts are 0. Every thread of the block must call it.
 template <typename T, typename V = Compute<T>>
-__device__ void TileDots(const T* a, int64_t a_rows, const T* b, int64_t b_rows, int64_t depth,
-                         Slices<V>* part, V (&dots)[kOwn]) {
+__device__ void TileDots(RowsAt<T> a, RowsAt<T> b, int64_t depth, Slices<V>* part,
+                         V (&dots)[kOwn]) {
 #pragma unroll
   for (V& dot : dots) dot = 0;
   for (int64_t first = 0; first < depth; first += kDepth) {
@@ -42,8 +49,9 @@ __device__ void TileDots(const T* a, int64_t a_rows, const T* b, int64_t b_rows,
       const bool of_a = row < kRows;
       const int64_t in_operand = of_a ? row : row - kRows;
       V value = 0;
-      if (first + column < depth && in_operand < (of_a ? a_rows : b_rows)) {
-        value = Widen((of_a ? a : b)[in_operand * depth + first + column]);
+      const RowsAt<T>& rows = of_a ? a : b;
+      if (first + column < depth && in_operand < rows.count) {
+        value = Widen(rows.data[in_operand * rows.stride + first + column]);
       }
       (of_a ? part->rows[in_operand] : part->columns[in_operand])[column] = value;
     }

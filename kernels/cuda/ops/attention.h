@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "halftone/core/dtype.h"
+#include "halftone/core/host_device.h"
 #include "halftone/kernels/device_run_state.h"
 
 namespace halftone::cuda {
@@ -16,11 +17,21 @@ struct AttentionAxis {
 };
 inline constexpr int kMaxAttentionAxes = 6;
 
+// Where the rows of each head of an operand or result lie, in elements: ops::HeadRows for the device.
+struct AttentionRows {
+  int64_t offset, heads, batch, head, row;
+  HT_HOST_DEVICE int64_t First(int64_t number) const {
+    return offset + number / heads * batch + number % heads * head;
+  }
+};
+
 struct AttentionParams {
   DType dtype;
   int64_t heads, group;        // of query; those that meet one head of key and value
   int64_t length, keys;        // rows of a head
   int64_t columns, v_columns;  // of query and key; of value
+  AttentionRows q, k, v, y;    // of y those of dy too
+  AttentionRows dq, dk, dv;
   double scale;
   bool causal;
   // Strides in elements, 0 where the mask repeats; axes outermost first.
@@ -34,7 +45,7 @@ struct AttentionParams {
   double keep;  // 1 / (1 - p); a float's value unless f64
 };
 
-// Row-major arrays of the op's shapes; stats and a mask of numbers are f32 (f64 for f64).
+// Stats and masks are row-major arrays of the op's shapes, f32 (f64 for f64) unless a mask is of bools.
 struct AttentionArrays {
   const void *q, *k, *v, *mask;
   void *y, *stats;

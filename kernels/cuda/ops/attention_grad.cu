@@ -18,13 +18,13 @@ constexpr int kDeltaRows = 4;
 
 template <typename T>
 __global__ void __launch_bounds__(kWarp* kDeltaRows)
-    DeltaKernel(int64_t rows, int64_t columns, const T* y, const T* dy, Compute<T>* delta) {
+    DeltaKernel(AttentionParams p, const T* y, const T* dy, Compute<T>* delta) {
   const int64_t row = int64_t{blockIdx.x} * kDeltaRows + threadIdx.y;
-  if (row >= rows) return;  // all lanes of a warp alike
+  if (row >= p.heads * p.length) return;  // all lanes of a warp alike
+  const int64_t first = p.y.First(row / p.length) + row % p.length * p.y.row;
   double sum = 0;
-  for (int64_t c = threadIdx.x; c < columns; c += kWarp) {
-    sum += static_cast<double>(Widen(dy[row * columns + c])) *
-           static_cast<double>(Widen(y[row * columns + c]));
+  for (int64_t c = threadIdx.x; c < p.v_columns; c += kWarp) {
+    sum += static_cast<double>(Widen(dy[first + c])) * static_cast<double>(Widen(y[first + c]));
   }
   sum = WarpReduce(sum, Add());
   if (threadIdx.x == 0) delta[row] = static_cast<Compute<T>>(sum);
@@ -70,22 +70,22 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int64_t chunk = unit % chunks, key_head = unit / chunks / tiles;
     const int64_t first = unit / chunks % tiles * kRows, key = first + row_of_thread;
     const int64_t column = chunk * kChunk + static_cast<int>(threadIdx.x);
-    const T* const k = static_cast<const T*>(arrays.k) + (key_head * p.keys + first) * p.columns;
-    const T* const v = static_cast<const T*>(arrays.v) + (key_head * p.keys + first) * p.v_columns;
+    const T* const k = static_cast<const T*>(arrays.k) + p.k.First(key_head) + first * p.k.row;
+    const T* const v = static_cast<const T*>(arrays.v) + p.v.First(key_head) + first * p.v.row;
     V dk[kRows] = {}, dv[kRows] = {};
     for (int64_t number = key_head * p.group; number < (key_head + 1) * p.group; ++number) {
       const Head<V> head(p, arrays.mask, number, state->run_count);
-      const int64_t row = number * p.length;
-      const T* const q = static_cast<const T*>(arrays.q) + row * p.columns;
-      const T* const dy = static_cast<const T*>(arrays.dy) + row * p.v_columns;
-      const Rows<V> rows(p, arrays, row);
+      const T* const q = static_cast<const T*>(arrays.q) + p.q.First(number);
+      const T* const dy = static_cast<const T*>(arrays.dy) + p.y.First(number);
+      const Rows<V> rows(p, arrays, number * p.length);
       // The first tile of queries that sees one of these keys.
       const int64_t from = p.causal ? first / kColumns * kColumns : 0;
       for (int64_t query = from; query < p.length; query += kColumns) {
         V dots[kOwn], dweights[kOwn];
-        TileDots(k, p.keys - first, q + query * p.columns, p.length - query, p.columns, part, dots);
-        TileDots(v, p.keys - first, dy + query * p.v_columns, p.length - query, p.v_columns, part,
-                 dweights);
+        TileDots<T>({k, p.k.row, p.keys - first}, {q + query * p.q.row, p.q.row, p.length - query},
+                    p.columns, part, dots);
+        TileDots<T>({v, p.v.row, p.keys - first}, {dy + query * p.y.row, p.y.row, p.length - query},
+                    p.v_columns, part, dweights);
 #pragma unroll
         for (int own = 0; own < kOwn; ++own) {
           const int at = ColumnOfThread(own);
@@ -96,9 +96,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         __syncthreads();
         const int64_t count = p.length - query < kColumns ? p.length - query : kColumns;
         for (int64_t i = 0; i < count; ++i) {
-          const V of_q = column < p.columns ? Widen(q[(query + i) * p.columns + column]) : V{0};
-          const V of_dy =
-              column < p.v_columns ? Widen(dy[(query + i) * p.v_columns + column]) : V{0};
+          const V of_q = column < p.columns ? Widen(q[(query + i) * p.q.row + column]) : V{0};
+          const V of_dy = column < p.v_columns ? Widen(dy[(query + i) * p.y.row + column]) : V{0};
 #pragma unroll
           for (int r = 0; r < kRows; ++r) {
             dk[r] += dscores[r][i] * of_q;
@@ -108,15 +107,15 @@ __global__ void __launch_bounds__(kThreads, 1)
         __syncthreads();
       }
     }
-    T* const dk_data = static_cast<T*>(arrays.dk) + (key_head * p.keys + first) * p.columns;
-    T* const dv_data = static_cast<T*>(arrays.dv) + (key_head * p.keys + first) * p.v_columns;
+    T* const dk_data = static_cast<T*>(arrays.dk) + p.dk.First(key_head) + first * p.dk.row;
+    T* const dv_data = static_cast<T*>(arrays.dv) + p.dv.First(key_head) + first * p.dv.row;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (first + r >= p.keys) continue;
       if (column < p.columns) {
-        dk_data[r * p.columns + column] = Narrow<T>(dk[r] * static_cast<V>(p.scale));
+        dk_data[r * p.dk.row + column] = Narrow<T>(dk[r] * static_cast<V>(p.scale));
       }
-      if (column < p.v_columns) dv_data[r * p.v_columns + column] = Narrow<T>(dv[r]);
+      if (column < p.v_columns) dv_data[r * p.dv.row + column] = Narrow<T>(dv[r]);
     }
   }
 }
@@ -135,20 +134,21 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int64_t chunk = unit % chunks, number = unit / chunks / tiles;
     const int64_t first = unit / chunks % tiles * kRows, query = first + row_of_thread;
     const int64_t column = chunk * kChunk + static_cast<int>(threadIdx.x);
-    const int64_t row = number * p.length, key_row = number / p.group * p.keys;
+    const int64_t key_head = number / p.group;
     const Head<V> head(p, arrays.mask, number, state->run_count);
-    const T* const q = static_cast<const T*>(arrays.q) + (row + first) * p.columns;
-    const T* const dy = static_cast<const T*>(arrays.dy) + (row + first) * p.v_columns;
-    const T* const k = static_cast<const T*>(arrays.k) + key_row * p.columns;
-    const T* const v = static_cast<const T*>(arrays.v) + key_row * p.v_columns;
-    const Rows<V> rows(p, arrays, row);
+    const T* const q = static_cast<const T*>(arrays.q) + p.q.First(number) + first * p.q.row;
+    const T* const dy = static_cast<const T*>(arrays.dy) + p.y.First(number) + first * p.y.row;
+    const T* const k = static_cast<const T*>(arrays.k) + p.k.First(key_head);
+    const T* const v = static_cast<const T*>(arrays.v) + p.v.First(key_head);
+    const Rows<V> rows(p, arrays, number * p.length);
     V dq[kRows] = {};
     const int64_t key_end = p.causal && first + kRows < p.keys ? first + kRows : p.keys;
     for (int64_t key = 0; key < key_end; key += kColumns) {
       V dots[kOwn], dweights[kOwn];
-      TileDots(q, p.length - first, k + key * p.columns, p.keys - key, p.columns, part, dots);
-      TileDots(dy, p.length - first, v + key * p.v_columns, p.keys - key, p.v_columns, part,
-               dweights);
+      TileDots<T>({q, p.q.row, p.length - first}, {k + key * p.k.row, p.k.row, p.keys - key},
+                  p.columns, part, dots);
+      TileDots<T>({dy, p.y.row, p.length - first}, {v + key * p.v.row, p.v.row, p.keys - key},
+                  p.v_columns, part, dweights);
 #pragma unroll
       for (int own = 0; own < kOwn; ++own) {
         const int at = ColumnOfThread(own);
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (column < p.columns) {
         const int64_t count = p.keys - key < kColumns ? p.keys - key : kColumns;
         for (int64_t j = 0; j < count; ++j) {
-          const V of_k = Widen(k[(key + j) * p.columns + column]);
+          const V of_k = Widen(k[(key + j) * p.k.row + column]);
 #pragma unroll
           for (int r = 0; r < kRows; ++r) dq[r] += dscores[r][j] * of_k;
         }
@@ -167,10 +167,10 @@ __global__ void __launch_bounds__(kThreads, 1)
       __syncthreads();
     }
     if (column >= p.columns) continue;
-    T* const dq_data = static_cast<T*>(arrays.dq) + (row + first) * p.columns + column;
+    T* const dq_data = static_cast<T*>(arrays.dq) + p.dq.First(number) + first * p.dq.row + column;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      if (first + r < p.length) dq_data[r * p.columns] = Narrow<T>(dq[r] * static_cast<V>(p.scale));
+      if (first + r < p.length) dq_data[r * p.dq.row] = Narrow<T>(dq[r] * static_cast<V>(p.scale));
     }
   }
 }
@@ -180,10 +180,10 @@ cudaError_t LaunchTyped(const AttentionParams& p, const AttentionGradArrays& arr
                         const kernels::DeviceRunState* state, cudaStream_t stream) {
   const int64_t rows = p.heads * p.length;
   if (rows > 0) {
-    const cudaError_t error = LaunchKernel(
-        DeltaKernel<T>, dim3(static_cast<unsigned>(Parts(rows, kDeltaRows))),
-        dim3(kWarp, kDeltaRows), 0, stream, rows, p.v_columns, static_cast<const T*>(arrays.y),
-        static_cast<const T*>(arrays.dy), static_cast<Compute<T>*>(arrays.delta));
+    const cudaError_t error =
+        LaunchKernel(DeltaKernel<T>, dim3(static_cast<unsigned>(Parts(rows, kDeltaRows))),
+                     dim3(kWarp, kDeltaRows), 0, stream, p, static_cast<const T*>(arrays.y),
+                     static_cast<const T*>(arrays.dy), static_cast<Compute<T>*>(arrays.delta));
     if (error != cudaSuccess) return error;
     const int64_t tiles = Parts(p.length, kRows), chunks = Parts(p.columns, kChunk);
     if (chunks > 0) {

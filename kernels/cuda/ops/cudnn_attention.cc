@@ -8,9 +8,11 @@
 // As with convolutions, no plan is taken that was not run once: one that fails is passed over for the
 // next or, if there is none, leaves the node to our own kernel.
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "halftone/core/align.h"
+#include "halftone/graph/ops/support/attention.h"
 #include "halftone/kernels/cuda/cudnn/attention_run.h"
 #include "halftone/kernels/cuda/ops/attention_stats.h"
 #include "halftone/kernels/cuda/runtime/autotune.h"
@@ -36,31 +38,45 @@ constexpr size_t kOldestAttention = 91600;
 enum GradPort { kYPort = 3, kStatsPort, kDyPort, kGradMaskPort };
 constexpr int kMaskPort = 3;
 
-// Of [..., heads, rows, columns] as [batch, heads, rows, columns]; the one place that says how
-// operands lie.
-CudnnTensor OperandOf(const ir::ValueType& type) {
-  const Shape& s = type.shape;
+// Of [..., heads, rows, columns] as [batch, heads, rows, columns].
+CudnnTensor OperandOf(DType dtype, const ops::OperandView& view) {
+  const Shape& s = view.shape;
   const int rank = s.rank();
+  const ops::HeadRows lie = ops::HeadRowsOf(view);
   CudnnTensor t;
-  t.dtype = type.dtype == DType::kF16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+  t.dtype = dtype == DType::kF16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
   int64_t batch = 1;
   for (int axis = 0; axis + 3 < rank; ++axis) batch *= s[axis];
-  const int64_t heads = rank > 2 ? s[rank - 3] : 1, rows = s[rank - 2], columns = s[rank - 1];
-  t.dims = {batch, heads, rows, columns};
-  t.strides = {heads * rows * columns, rows * columns, columns, 1};
+  t.dims = {batch, rank > 2 ? s[rank - 3] : 1, s[rank - 2], s[rank - 1]};
+  // Of an axis of one element any stride is right; the library has those of dense tensors for that.
+  t.strides = {batch > 1 ? lie.batch : t.dims[1] * t.dims[2] * t.dims[3],
+               t.dims[1] > 1 ? lie.head : t.dims[2] * t.dims[3], lie.row, 1};
   return t;
 }
 
 CudnnAttention AttentionOf(const ir::Node& node, bool gradient) {
+  const ops::AttentionViews views = ops::AttentionViewsOf(node);
+  const DType dtype = node.input_type(0).dtype;
   CudnnAttention a;
   a.gradient = gradient;
-  a.q = OperandOf(node.input_type(0));
-  a.k = OperandOf(node.input_type(1));
-  a.v = OperandOf(node.input_type(2));
-  a.y = OperandOf(gradient ? node.input_type(kYPort) : node.output_type());
+  a.q = OperandOf(dtype, views.query);
+  a.k = OperandOf(dtype, views.key);
+  a.v = OperandOf(dtype, views.value);
+  a.y = OperandOf(dtype, views.PlacedView(views.YShape()));
+  if (gradient) {
+    a.dq = OperandOf(dtype, views.PlacedView(views.query.shape));
+    a.dk = OperandOf(dtype, views.PlacedView(views.key.shape));
+    a.dv = OperandOf(dtype, views.PlacedView(views.value.shape));
+  }
   a.scale = static_cast<float>(node.attrs().GetFloat("scale"));
   a.causal = node.attrs().GetBool("is_causal");
   return a;
+}
+
+// Where each of query, key and value begins in the operand that holds it, in bytes.
+std::array<int64_t, 3> OffsetsOf(const ir::Node& node) {
+  const ops::AttentionViews views = ops::AttentionViewsOf(node);
+  return {2 * views.query.offset, 2 * views.key.offset, 2 * views.value.offset};
 }
 
 absl::Status SupportsAttention(const ir::Node& node, bool gradient) {
@@ -75,6 +91,19 @@ absl::Status SupportsAttention(const ir::Node& node, bool gradient) {
     if (t->elements() == 0) return Unimplemented("nothing to do");
     if (t->dims[3] % 8 != 0 || t->dims[3] > 256) {
       return Unimplemented(t->dims[3], " columns; expected a multiple of 8, at most 256");
+    }
+  }
+  for (const int64_t offset : OffsetsOf(node)) {
+    if (offset % cuda::kTensorAlignment != 0) {
+      return Unimplemented("an operand that begins ", offset,
+                           " bytes behind its place; expected a ", "multiple of ",
+                           cuda::kTensorAlignment);
+    }
+  }
+  for (const CudnnTensor* t : a.tensors()) {
+    for (int axis = 0; axis < 3; ++axis) {
+      if (t->strides[axis] % 8 == 0) continue;
+      return Unimplemented("a stride of ", t->strides[axis], "; expected a multiple of 8");
     }
   }
   const int64_t rows = a.q.dims[2], keys = a.k.dims[2];
@@ -126,8 +155,10 @@ absl::StatusOr<int> MeasureAttention(const CudnnAttention& a, std::vector<Attent
   // As many of each kind as the gradient needs.
   const auto of = [](const CudnnTensor& t) { return AlignUp(t.bytes(), kWorkspaceAlignment); };
   const int64_t q = of(a.q), k = of(a.k), v = of(a.v), y = of(a.y), row = RowBytes(a);
+  const int64_t dq = a.gradient ? of(a.dq) : 0, dk = a.gradient ? of(a.dk) : 0;
+  const int64_t dv = a.gradient ? of(a.dv) : 0;
   HT_ASSIGN_OR_RETURN(const auto operands,
-                      cuda::ScratchMemory::Allocate(2 * (q + k + v + y + row)));
+                      cuda::ScratchMemory::Allocate(q + k + v + 2 * (y + row) + dq + dk + dv));
   HT_ASSIGN_OR_RETURN(const auto workspace, cuda::ScratchMemory::Allocate(bytes));
   auto* next = static_cast<char*>(operands.data());
   const auto take = [&next](int64_t size) -> void* { return std::exchange(next, next + size); };
@@ -142,9 +173,9 @@ absl::StatusOr<int> MeasureAttention(const CudnnAttention& a, std::vector<Attent
   p.log_sum_exp = first;
   p.delta = second;
   p.dy = take(y);
-  p.dq = take(q);
-  p.dk = take(k);
-  p.dv = take(v);
+  p.dq = take(dq);
+  p.dk = take(dk);
+  p.dv = take(dv);
   return cuda::FindFastest(static_cast<int>(runs.size()), [&](int i, cudaStream_t stream) {
     return runs[i].Launch(p, workspace.data(), stream);
   });
@@ -187,8 +218,9 @@ absl::StatusOr<AttentionRun> ChooseAttentionRun(const CudnnAttention& attention)
 
 class CudnnAttentionKernel : public CudaKernel {
  public:
-  CudnnAttentionKernel(const CudnnAttention& attention, AttentionRun run)
-      : attention_(attention), run_(std::move(run)) {
+  CudnnAttentionKernel(const CudnnAttention& attention, std::array<int64_t, 3> offsets,
+                       AttentionRun run)
+      : attention_(attention), offsets_(offsets), run_(std::move(run)) {
     workspace_bytes_ = OwnBytes(attention) + run_.workspace_bytes() + kWorkspaceAlignment - 1;
     implementation_ = Concat("engine ", run_.plan().choice.ToString());
   }
@@ -199,9 +231,12 @@ class CudnnAttentionKernel : public CudaKernel {
     auto* const own = static_cast<char*>(AlignUp(args.workspace, kWorkspaceAlignment));
     void* const of_run = own + OwnBytes(attention_);
     AttentionPointers p;
-    p.q = args.inputs[0];
-    p.k = args.inputs[1];
-    p.v = args.inputs[2];
+    const auto operand = [&](int port) {
+      return static_cast<const char*>(args.inputs[port]) + offsets_[static_cast<size_t>(port)];
+    };
+    p.q = operand(0);
+    p.k = operand(1);
+    p.v = operand(2);
     if (!attention_.gradient) {
       auto* const stats = static_cast<float*>(args.outputs[1]);
       p.y = args.outputs[0];
@@ -227,6 +262,7 @@ class CudnnAttentionKernel : public CudaKernel {
 
  private:
   CudnnAttention attention_;
+  std::array<int64_t, 3> offsets_;
   AttentionRun run_;
 };
 
@@ -237,7 +273,8 @@ void AddCudnnAttention(KernelRegistry& r, const std::string& op, bool gradient) 
       [gradient](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         const CudnnAttention attention = AttentionOf(node, gradient);
         HT_ASSIGN_OR_RETURN(AttentionRun run, ChooseAttentionRun(attention));
-        return std::unique_ptr<Kernel>(new CudnnAttentionKernel(attention, std::move(run)));
+        return std::unique_ptr<Kernel>(
+            new CudnnAttentionKernel(attention, OffsetsOf(node), std::move(run)));
       });
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "halftone/core/philox.h"
+#include "halftone/graph/ops/support/attention.h"
 #include "halftone/kernels/reference/support/nn.h"
 
 namespace halftone::kernels {
@@ -11,18 +12,39 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+IndexMap MapOf(const ops::OperandView& view) {
+  return {view.shape.dims(), view.strides, view.offset};
+}
+
+// Where elements of operands and results lie, by their number with heads before positions.
+struct Places {
+  explicit Places(const ops::AttentionViews& views)
+      : q(MapOf(views.query)),
+        k(MapOf(views.key)),
+        v(MapOf(views.value)),
+        y(MapOf(views.PlacedView(views.YShape()))),
+        dq(MapOf(views.PlacedView(views.query.shape))),
+        dk(MapOf(views.PlacedView(views.key.shape))),
+        dv(MapOf(views.PlacedView(views.value.shape))) {}
+  IndexMap q, k, v, y, dq, dk, dv;
+};
+
 // The op's sizes and the elements that a row of scores is made of. Row r of query, [heads, L] of
 // all outer extents, meets keys from KeyRow(r) on.
 class Attention {
  public:
   Attention(const RefNode& node, int mask_port)
-      : scale_(node.attrs.GetFloat("scale")),
+      : Attention(node, mask_port,
+                  ops::AttentionViewsOf(node.attrs, node.in(0), node.in(1), node.in(2))) {}
+  Attention(const RefNode& node, int mask_port, const ops::AttentionViews& views)
+      : at(views), scale_(node.attrs.GetFloat("scale")),
         causal_(node.attrs.GetBool("is_causal")),
         p_(node.attrs.GetFloat("dropout_p")),
         seed_(static_cast<uint64_t>(node.attrs.GetInt("seed"))),
         mask_port_(node.has_in(mask_port) ? mask_port : -1),
         f64_(node.inputs[0].dtype == DType::kF64) {
-    const Shape &q = node.in(0), &k = node.in(1), &v = node.in(2);
+    const Shape &q = views.query.shape, &k = views.key.shape, &v = views.value.shape;
+    k_size = k.num_elements(), v_size = v.num_elements();
     const int rank = q.rank();
     for (int i = 0; i + 1 < rank; ++i) rows *= q[i];
     length_ = q[rank - 2];
@@ -50,7 +72,7 @@ class Attention {
     for (int64_t j = 0; j < keys; ++j) {
       double dot = 0;
       for (int64_t i = 0; i < e; ++i) {
-        dot += call.Load(0, r * e + i) * call.Load(1, (KeyRow(r) + j) * e + i);
+        dot += call.Load(0, at.q(r * e + i)) * call.Load(1, at.k((KeyRow(r) + j) * e + i));
       }
       scores[j] = dot * scale_;
       if (causal_ && j > r % length_) scores[j] = -kInf;
@@ -70,6 +92,8 @@ class Attention {
   }
 
   int64_t rows = 1, keys, e, v_columns;
+  int64_t k_size, v_size;
+  Places at;
 
  private:
   double Masked(const RefCall& call, int64_t at, double score) const {
@@ -107,10 +131,10 @@ RefRun MakeAttention(RefNode& node) {
       for (int64_t c = 0; c < a.v_columns; ++c) {
         double y = 0;
         for (int64_t j = 0; j < a.keys; ++j) {
-          const double value = call.Load(2, (a.KeyRow(r) + j) * a.v_columns + c);
+          const double value = call.Load(2, a.at.v((a.KeyRow(r) + j) * a.v_columns + c));
           y += weights[j] / (max == -kInf ? 1 : sum) * keeps[j] * value;
         }
-        call.Store(0, r * a.v_columns + c, y);
+        call.Store(0, a.at.y(r * a.v_columns + c), y);
       }
       call.Store(1, r, max);
       call.Store(1, a.rows + r, std::log(sum));
@@ -121,7 +145,7 @@ RefRun MakeAttention(RefNode& node) {
 RefRun MakeAttentionGrad(RefNode& node) {
   enum { kY = 3, kStats = 4, kDy = 5, kMask = 6 };
   const Attention a(node, kMask);
-  const int64_t k_size = node.in(1).num_elements(), v_size = node.in(2).num_elements();
+  const int64_t k_size = a.k_size, v_size = a.v_size;
   node.workspace_bytes = sizeof(double) * (2 * a.keys + k_size + v_size);
   return [a, k_size, v_size](const RefCall& call) {
     double* const weights = call.workspace<double>();
@@ -135,31 +159,33 @@ RefRun MakeAttentionGrad(RefNode& node) {
       const double max = call.Load(kStats, r), log_sum = call.Load(kStats, a.rows + r);
       double delta = 0;
       for (int64_t c = 0; c < a.v_columns; ++c) {
-        delta += call.Load(kDy, r * a.v_columns + c) * call.Load(kY, r * a.v_columns + c);
+        const int64_t at = a.at.y(r * a.v_columns + c);
+        delta += call.Load(kDy, at) * call.Load(kY, at);
       }
       for (int64_t j = 0; j < a.keys; ++j) {
         const double weight = max == -kInf ? 0 : std::exp(weights[j] - max - log_sum);
         const int64_t row = a.KeyRow(r) + j;
         double dweight = 0;
         for (int64_t c = 0; c < a.v_columns; ++c) {
-          const double dy = call.Load(kDy, r * a.v_columns + c);
-          dweight += dy * call.Load(2, row * a.v_columns + c);
+          const double dy = call.Load(kDy, a.at.y(r * a.v_columns + c));
+          dweight += dy * call.Load(2, a.at.v(row * a.v_columns + c));
           dv[row * a.v_columns + c] += weight * keeps[j] * dy;
         }
         weights[j] = weight * (keeps[j] * dweight - delta) * a.scale();  // of scale q k^T
-        for (int64_t i = 0; i < a.e; ++i)
-          dk[row * a.e + i] += weights[j] * call.Load(0, r * a.e + i);
+        for (int64_t i = 0; i < a.e; ++i) {
+          dk[row * a.e + i] += weights[j] * call.Load(0, a.at.q(r * a.e + i));
+        }
       }
       for (int64_t i = 0; i < a.e; ++i) {
         double dq = 0;
         for (int64_t j = 0; j < a.keys; ++j) {
-          dq += weights[j] * call.Load(1, (a.KeyRow(r) + j) * a.e + i);
+          dq += weights[j] * call.Load(1, a.at.k((a.KeyRow(r) + j) * a.e + i));
         }
-        call.Store(0, r * a.e + i, dq);
+        call.Store(0, a.at.dq(r * a.e + i), dq);
       }
     }
-    StoreAll(call, 1, k_size, dk);
-    StoreAll(call, 2, v_size, dv);
+    for (int64_t i = 0; i < k_size; ++i) call.Store(1, a.at.dk(i), dk[i]);
+    for (int64_t i = 0; i < v_size; ++i) call.Store(2, a.at.dv(i), dv[i]);
   };
 }
 
