@@ -36,6 +36,7 @@ Types InferEmbeddingGrad(const ir::InferContext& ctx) {
   HT_ASSIGN_OR_RETURN(const int64_t width, CheckGradients(ctx));
   HT_ASSIGN_OR_RETURN(const DType out, OutDType(ctx, ctx.inputs[0].dtype));
   HT_ASSIGN_OR_RETURN(Shape shape, MakeShape(ctx, {ctx.attrs.GetInt("rows"), width}));
+  if (ctx.inputs.size() > 2) HT_RETURN_IF_ERROR(CheckType(ctx, 2, "base", out, shape, "the result"));
   return OneType(out, std::move(shape));
 }
 
@@ -60,7 +61,9 @@ std::vector<Expr> DecomposeGrad(ir::Builder& b, const std::vector<Expr>& in,
     const Expr is_padding = Equal(idx, Number(idx, static_cast<double>(padding)));
     dy = Where(ReshapeTo(is_padding, Shape(column)), Number(dy, 0), dy);
   }
-  return {b.Op("gather_grad", {dy, idx}, {{"axis", int64_t{0}}, {"dim", attrs.GetInt("rows")}})};
+  const Expr sums =
+      b.Op("gather_grad", {dy, idx}, {{"axis", int64_t{0}}, {"dim", attrs.GetInt("rows")}});
+  return {in.size() > 2 ? in[2] + sums : sums};
 }
 
 }  // namespace
@@ -101,14 +104,19 @@ void Register_embedding(ir::OpRegistry& r) {
   ir::OpRecord grad;
   grad.name = "embedding_grad";
   grad.doc =
-      "dtable[k, :] = sum of dy[i..., :] over idx[i...] = k, 0 where k = padding_idx; "
-      "accumulates in f32, f64 in f64";
+      "dtable[k, :] = base[k, :] + sum of dy[i..., :] over idx[i...] = k, no sum where k = padding_idx; "
+      "without base the sum. Accumulates in f32, f64 in f64";
   grad.source = "PyTorch: embedding_dense_backward";
-  grad.inputs = {{"dy", ir::kFloats, "idx's shape, then D"}, {"idx", ir::kIndices, ""}};
+  grad.inputs = {{"dy", ir::kFloats, "idx's shape, then D"},
+                 {"idx", ir::kIndices, ""},
+                 {"base", ir::kFloats, "[rows, D]: what else the gradient is the sum of",
+                  /*optional=*/true}};
   grad.outputs = {{"dtable", "[rows, D]"}};
+  grad.in_place = {{2, 0}};
   grad.attrs = {Required("rows", ir::AttrType::kInt, "V"), padding, sparse, OutAttr()};
   grad.amp = Clear("follows embedding; adds in f32");
   grad.amp.accumulates_in_f32 = true;
+  grad.amp.keep_f32_inputs = {2};
   grad.cost = FlopsPerInput(1);
   grad.index_extent = ExtentInAttr("rows");
   grad.infer = InferEmbeddingGrad;

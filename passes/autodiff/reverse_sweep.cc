@@ -91,6 +91,18 @@ void JoinSlices(ir::Builder& b, std::vector<ir::Value>& parts) {
   parts.push_back(b.Op("concat", pieces, {{"axis", int64_t{axis}}}).value());
 }
 
+// A gradient of a table that is mostly zeros: rows that ids name.
+bool IsRows(const ir::Node& node) {
+  return IsOp(node, "embedding_grad") && !node.attrs().GetBool("sparse") && node.num_inputs() == 2;
+}
+
+// sum + part. Rows are added where the sum lies, without a table of zeros around them.
+ir::Expr Added(ir::Builder& b, ir::Expr sum, ir::Value part) {
+  const ir::Node& node = *part.node;
+  if (!IsRows(node) || part.type() != sum.type()) return b.Op("add", {sum, b.Wrap(part)});
+  return b.Op("embedding_grad", {b.Wrap(node.input(0)), b.Wrap(node.input(1)), sum}, node.attrs());
+}
+
 class Sweep {
  public:
   Sweep(ir::Graph& graph, std::set<ValueKey> path) : graph_(graph), path_(std::move(path)) {}
@@ -111,8 +123,10 @@ class Sweep {
     std::vector<ir::Value>& parts = found->second;
     ir::Builder b = GradientBuilder(*v.node);
     JoinSlices(b, parts);
+    std::stable_partition(parts.begin(), parts.end(),
+                          [](ir::Value part) { return !IsRows(*part.node); });
     ir::Expr sum = b.Wrap(parts.front());
-    for (size_t i = 1; i < parts.size(); ++i) sum = b.Op("add", {sum, b.Wrap(parts[i])});
+    for (size_t i = 1; i < parts.size(); ++i) sum = Added(b, sum, parts[i]);
     HT_RETURN_IF_ERROR(b.status());
     parts = {sum.value()};
     return sum.value();

@@ -22,7 +22,7 @@ struct CheapLimits {
   // transformers save 16 to 29 of them, ResNet-50 and a detector on it, where halves of batch norms
   // and small convolutions could go, 6 to 15.
   int64_t least_bytes = int64_t{32} << 20;
-  double least_of_arena = 0.15;
+  double least_of_arena = 0.14;
 };
 
 struct CheapValues {

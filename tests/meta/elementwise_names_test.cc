@@ -61,6 +61,7 @@ const std::map<std::string, std::string>& Allowed() {
       {"python_stub/bind_optimizers.cc", "\"cos\" and \"abs\" are values of arguments"},
       {"python_stub/halftone/optim.pyi.in", "\"cos\" is a value of an argument"},
       {"passes/autodiff/autodiff.cc", "builds a graph of them"},
+      {"passes/rewrite/pool_first.cc", "what holds of relu beside a maximum, and of no other op"},
       {"passes/autodiff/insert_optimizers.cc", "builds a graph of them"},
       {"passes/autodiff/reverse_sweep.cc", "builds a graph of them"},
       {"passes/autodiff/accumulate_gradients.cc", "counts, and joins flags"},

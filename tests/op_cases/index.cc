@@ -53,6 +53,16 @@ void AddEmbedding(std::vector<OpCase>& cases) {
   cases.push_back(Case("embedding_grad", "out_f32",
                        {Reals({40, 3}), Whole(DType::kI64, {40}, 0, 2)},
                        {{"rows", int64_t{3}}, {"out", std::string("f32")}}));
+  // On top of another gradient: rows that no id names, one that many name, and the padding.
+  const OpInput ids = Whole(DType::kI64, {40}, 0, 5);
+  cases.push_back(Case("embedding_grad", "base", {Reals({40, 19}), ids, Reals({8, 19})},
+                       {{"rows", int64_t{8}}, {"padding_idx", int64_t{3}}}));
+  cases.push_back(Case("embedding_grad", "base_out_f32",
+                       {Reals({40, 4}), ids, Pinned(Reals({8, 4}))},
+                       {{"rows", int64_t{8}}, {"out", std::string("f32")}}));
+  cases.push_back(Case("embedding_grad", "base_no_ids",
+                       {Reals({0, 4}), Whole(DType::kI32, {0}, 0, 0), Reals({3, 4})},
+                       {{"rows", int64_t{3}}}));
   cases.push_back(NoGradient(Case("embedding_grad_rows", "out_f32",
                                   {Reals({40, 3}), Whole(DType::kI64, {40}, 0, 2)},
                                   {{"rows", int64_t{3}}, {"out", std::string("f32")}})));

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "halftone/graph/ir/builder.h"
+#include "halftone/kernels/reference_evaluator.h"
 #include "halftone/tests/support/graph_runner.h"
 
 namespace halftone::testing {
@@ -55,6 +56,7 @@ ir::Expr RandomMove(ir::Expr x, std::mt19937_64& random) {
 
 // Elements are numbered, so that the value itself says which of the base's each one is.
 TEST(StridedViews, ReadWhatTheMovesGive) {
+  const kernels::ReferenceEvaluator evaluator;
   int viewed = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
@@ -71,10 +73,9 @@ TEST(StridedViews, ReadWhatTheMovesGive) {
     const passes::ViewedValue found = passes::ViewedFrom(x.value());
     ASSERT_EQ(found.view.shape, x.shape()) << "seed " << seed;
     graph.outputs() = {{"base", found.base}, {"x", x.value()}};
-    kernels::ReferenceEvaluator evaluator;
-    const auto results = evaluator.Run(graph, {numbers});
+    const auto results = RunGraph(graph, {{{"x", numbers}}, {}}, evaluator);
     ASSERT_TRUE(results.ok()) << results.status();
-    const Tensor &from = (*results)[0], &to = (*results)[1];
+    const Tensor &from = results->outputs[0], &to = results->outputs[1];
     for (int64_t i = 0; i < to.num_elements(); ++i) {
       int64_t at = found.view.offset, rest = i;
       for (int axis = x.shape().rank() - 1; axis >= 0; --axis) {

@@ -40,18 +40,23 @@ HWY_INLINE F32Vec SumPicked(const X* x, const int64_t* picks, int64_t count, int
 }
 
 template <typename X, typename Y>
-void SumRows(const void* data, const int64_t* picks, int64_t count, int64_t inner, void* sums) {
+void SumRows(const void* data, const int64_t* picks, int64_t count, int64_t inner,
+             const void* base_data, void* sums) {
   const X* x = static_cast<const X*>(data);
+  const Y* base = static_cast<const Y*>(base_data);
   Y* y = static_cast<Y*>(sums);
   constexpr int64_t kStep = kLanes;
   int64_t j = 0;
   for (; j + kStep <= inner; j += kStep) {
-    StoreVec(SumPicked(x + j, picks, count, inner, [](const X* p) { return LoadVec(p); }), y + j);
+    const F32Vec sum =
+        SumPicked(x + j, picks, count, inner, [](const X* p) { return LoadVec(p); });
+    StoreVec(base == nullptr ? sum : hn::Add(LoadVec(base + j), sum), y + j);
   }
   if (j >= inner) return;
   const size_t rest = inner - j;
-  const auto load = [rest](const X* p) { return LoadPart(p, rest); };
-  StorePart(SumPicked(x + j, picks, count, inner, load), y + j, rest);
+  const auto load = [rest](const auto* p) { return LoadPart(p, rest); };
+  const F32Vec sum = SumPicked(x + j, picks, count, inner, load);
+  StorePart(base == nullptr ? sum : hn::Add(load(base + j), sum), y + j, rest);
 }
 
 SumRowsFn FindSumRows(DType x, DType y) {
@@ -87,6 +92,7 @@ class ScatterKernel : public Kernel {
     const bool embedding = node.op().name == "embedding_grad";
     const int axis = embedding ? 0 : ops::CheckedAxis(node.attrs().GetInt("axis"), dx.rank());
     if (embedding) ignored_ = node.attrs().GetInt("padding_idx");
+    has_base_ = embedding && node.num_inputs() > 2;
     for (int i = 0; i < axis; ++i) outer_ *= dx[i];
     rows_ = dx[axis];
     for (int i = axis + 1; i < dx.rank(); ++i) inner_ *= dx[i];
@@ -102,16 +108,21 @@ class ScatterKernel : public Kernel {
     Sort(args.inputs[1], ends, picks);
     const char* dy = static_cast<const char*>(args.inputs[0]);
     char* dx = static_cast<char*>(args.outputs[0]);
+    const auto* const base = has_base_ ? static_cast<const char*>(args.inputs[2]) : nullptr;
+    const int64_t row_bytes = inner_ * y_size_;
     const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / inner_);
     ParallelFor(0, outer_ * rows_, grain, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const int64_t row = i % rows_, begin = row == 0 ? 0 : ends[row - 1];
-        char* to = dx + i * inner_ * y_size_;
-        if (ends[row] == begin) {
-          std::memset(to, 0, inner_ * y_size_);
-        } else {
+        char* to = dx + i * row_bytes;
+        const char* from = base == nullptr ? nullptr : base + i * row_bytes;
+        if (ends[row] > begin) {
           fn_(dy + i / rows_ * indices_.count() * inner_ * x_size_, picks + begin,
-              ends[row] - begin, inner_, to);
+              ends[row] - begin, inner_, from, to);
+        } else if (from == nullptr) {
+          std::memset(to, 0, row_bytes);
+        } else if (from != to) {
+          std::memcpy(to, from, row_bytes);
         }
       }
     });
@@ -140,6 +151,7 @@ class ScatterKernel : public Kernel {
   RowIndices indices_;
   int64_t x_size_, y_size_;
   int64_t outer_ = 1, rows_ = 0, inner_ = 1, ignored_ = -1;
+  bool has_base_ = false;
   SumRowsFn fn_;
 };
 
@@ -217,7 +229,7 @@ class GradRowsKernel : public Kernel {
           continue;
         }
         const int64_t begin = k == 0 ? 0 : ends[k - 1];
-        fn_(dy, picks + begin, ends[k] - begin, width_, to);
+        fn_(dy, picks + begin, ends[k] - begin, width_, nullptr, to);
       }
     });
   }

@@ -66,14 +66,18 @@ cuda::ScatterShape ScatterShapeOf(const ir::Node& node) {
 class ScatterKernel : public CudaKernel {
  public:
   explicit ScatterKernel(const ir::Node& node)
-      : shape_(ScatterShapeOf(node)), dy_(node.input_type(0).dtype), dx_(node.output_type().dtype) {
+      : shape_(ScatterShapeOf(node)),
+        dy_(node.input_type(0).dtype),
+        dx_(node.output_type().dtype),
+        has_base_(node.num_inputs() > 2) {
     workspace_bytes_ = cuda::ScatterWorkspace(shape_);
   }
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
     HT_RETURN_IF_ERROR(CheckIndices(args, shape_.picks, shape_.wide, shape_.rows, stream));
-    HT_CUDA_RETURN_IF_ERROR(LaunchScatter(shape_, dy_, dx_, args.inputs[0], args.inputs[1],
+    const void* const base = has_base_ ? args.inputs[2] : nullptr;
+    HT_CUDA_RETURN_IF_ERROR(LaunchScatter(shape_, dy_, dx_, args.inputs[0], args.inputs[1], base,
                                           args.workspace, args.outputs[0], stream));
     return absl::OkStatus();
   }
@@ -81,6 +85,7 @@ class ScatterKernel : public CudaKernel {
  private:
   cuda::ScatterShape shape_;
   DType dy_, dx_;
+  bool has_base_;
 };
 
 // Of an op that says how many rows the table has.

@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename X, typename Y, int kPack>
 __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     SumRowsKernel(ScatterShape s, int position_bits, int lanes, const X* dy, const uint64_t* keys,
-                  const int64_t* starts, Y* dx) {
+                  const int64_t* starts, const Y* base, Y* dx) {
   const uint64_t position_mask = (uint64_t{1} << position_bits) - 1;
   ForRowUnits(s.outer * s.rows, s.inner / kPack, lanes, [&](int64_t i, int64_t unit) {
     const int64_t block = s.outer == 1 ? 0 : i / s.rows;
@@ -181,38 +181,49 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     Compute<X> rounded[kPack];
 #pragma unroll
     for (int c = 0; c < kPack; ++c) rounded[c] = static_cast<Compute<X>>(total[c]);
-    StorePack(rounded, dx + i * s.inner + unit * kPack);
+    const int64_t at = i * s.inner + unit * kPack;
+    if (base != nullptr) {
+      Compute<Y> under[kPack];
+      LoadPack(base + at, under);
+#pragma unroll
+      for (int c = 0; c < kPack; ++c) rounded[c] += under[c];
+    }
+    StorePack(rounded, dx + at);
   });
 }
 
 template <typename X, typename Y>
 cudaError_t LaunchSums(const ScatterShape& s, int position_bits, const void* dy,
-                       const uint64_t* keys, const int64_t* starts, void* dx, cudaStream_t stream) {
+                       const uint64_t* keys, const int64_t* starts, const void* base, void* dx,
+                       cudaStream_t stream) {
   constexpr int kPack = kPackOf<X> < kPackOf<Y> ? kPackOf<X> : kPackOf<Y>;
-  const bool packs = s.inner % kPack == 0 &&
-                     (reinterpret_cast<uintptr_t>(dy) | reinterpret_cast<uintptr_t>(dx)) % 16 == 0;
+  const auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
+  const bool packs = s.inner % kPack == 0 && (bits(dy) | bits(base) | bits(dx)) % 16 == 0;
   const RowGroups groups(s.outer * s.rows, packs ? s.inner / kPack : s.inner);
   return LaunchKernel(packs ? SumRowsKernel<X, Y, kPack> : SumRowsKernel<X, Y, 1>, groups.grid,
                       kRowThreads, 0, stream, s, position_bits, groups.lanes,
-                      static_cast<const X*>(dy), keys, starts, static_cast<Y*>(dx));
+                      static_cast<const X*>(dy), keys, starts, static_cast<const Y*>(base),
+                      static_cast<Y*>(dx));
 }
 
 cudaError_t LaunchSums(const ScatterShape& s, DType dy_dtype, DType dx_dtype, const void* dy,
-                       const uint64_t* keys, const int64_t* starts, void* dx, cudaStream_t stream) {
+                       const uint64_t* keys, const int64_t* starts, const void* base, void* dx,
+                       cudaStream_t stream) {
   const int position_bits = BitsFor(s.picks);
   const bool wide = dx_dtype == DType::kF32;
+  const auto launch = [&](auto x, auto y) {
+    return LaunchSums<decltype(x), decltype(y)>(s, position_bits, dy, keys, starts, base, dx,
+                                                stream);
+  };
   switch (dy_dtype) {
     case DType::kF64:
-      return LaunchSums<double, double>(s, position_bits, dy, keys, starts, dx, stream);
+      return launch(double(), double());
     case DType::kF16:
-      return wide ? LaunchSums<__half, float>(s, position_bits, dy, keys, starts, dx, stream)
-                  : LaunchSums<__half, __half>(s, position_bits, dy, keys, starts, dx, stream);
+      return wide ? launch(__half(), float()) : launch(__half(), __half());
     case DType::kBF16:
-      return wide ? LaunchSums<__nv_bfloat16, float>(s, position_bits, dy, keys, starts, dx, stream)
-                  : LaunchSums<__nv_bfloat16, __nv_bfloat16>(s, position_bits, dy, keys, starts, dx,
-                                                             stream);
+      return wide ? launch(__nv_bfloat16(), float()) : launch(__nv_bfloat16(), __nv_bfloat16());
     default:
-      return LaunchSums<float, float>(s, position_bits, dy, keys, starts, dx, stream);
+      return launch(float(), float());
   }
 }
 
@@ -250,7 +261,8 @@ size_t ScatterWorkspace(const ScatterShape& s) {
 }
 
 cudaError_t LaunchScatter(const ScatterShape& s, DType dy_dtype, DType dx_dtype, const void* dy,
-                          const void* indices, void* workspace, void* dx, cudaStream_t stream) {
+                          const void* indices, const void* base, void* workspace, void* dx,
+                          cudaStream_t stream) {
   if (s.outer * s.rows * s.inner == 0) return cudaSuccess;
   auto* const keys = static_cast<uint64_t*>(workspace);
   auto* const starts = reinterpret_cast<int64_t*>(keys + 2 * s.picks);
@@ -260,7 +272,7 @@ cudaError_t LaunchScatter(const ScatterShape& s, DType dy_dtype, DType dx_dtype,
   error = LaunchKernel(RowStartsKernel, Blocks(s.rows + 1), kThreads, 0, stream, sorted, s.picks,
                        BitsFor(s.picks), s.rows, starts);
   if (error != cudaSuccess) return error;
-  return LaunchSums(s, dy_dtype, dx_dtype, dy, sorted, starts, dx, stream);
+  return LaunchSums(s, dy_dtype, dx_dtype, dy, sorted, starts, base, dx, stream);
 }
 
 size_t ScatterRowsWorkspace(const ScatterShape& s) {
@@ -287,7 +299,7 @@ cudaError_t LaunchScatterRows(const ScatterShape& s, DType dy_dtype, DType drows
   if (error != cudaSuccess || s.inner == 0) return error;
   ScatterShape named = s;
   named.rows = s.picks;
-  return LaunchSums(named, dy_dtype, drows_dtype, dy, sorted, starts, drows, stream);
+  return LaunchSums(named, dy_dtype, drows_dtype, dy, sorted, starts, nullptr, drows, stream);
 }
 
 }  // namespace halftone::cuda

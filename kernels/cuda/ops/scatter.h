@@ -23,9 +23,11 @@ struct ScatterShape {
 // Whether a row and a position fit the 64 bits of a sort key.
 bool CanScatter(const ScatterShape& shape);
 size_t ScatterWorkspace(const ScatterShape& shape);
-// dx has dy's dtype or, for 16-bit dy, f32. Sums in f32 (f64 for f64).
+// dx has dy's dtype or, for 16-bit dy, f32. Sums in f32 (f64 for f64), added to `base`, of dx's type and
+// perhaps in its place, if that is not null.
 cudaError_t LaunchScatter(const ScatterShape& shape, DType dy_dtype, DType dx_dtype, const void* dy,
-                          const void* indices, void* workspace, void* dx, cudaStream_t stream);
+                          const void* indices, const void* base, void* workspace, void* dx,
+                          cudaStream_t stream);
 
 // The rows of dx [rows, inner] that an index names, in ascending order: drows [picks, inner] and
 // their ids [picks], 0 and -1 behind the last. Requires: outer is 1.

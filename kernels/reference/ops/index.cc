@@ -36,13 +36,15 @@ RefRun PickRows(const Rows& v) {
   };
 }
 
-// Sums in a workspace of doubles; rows with index `ignored` take nothing.
+// Sums in a workspace of doubles, on top of operand 2 if there is one; rows with index `ignored` take
+// nothing.
 RefRun AddRows(RefNode& node, const Rows& v, int64_t ignored) {
+  const bool has_base = node.has_in(2);
   const int64_t size = v.outer * v.rows * v.inner;
   node.workspace_bytes = static_cast<size_t>(size) * sizeof(double);
-  return [v, size, ignored](const RefCall& call) {
+  return [v, size, ignored, has_base](const RefCall& call) {
     double* sum = call.workspace<double>();
-    for (int64_t i = 0; i < size; ++i) sum[i] = 0;
+    for (int64_t i = 0; i < size; ++i) sum[i] = has_base ? call.Load(2, i) : 0;
     for (int64_t p = 0; p < v.picks; ++p) {
       const int64_t row = call.LoadInt(1, p);
       if (!call.CheckIndex(p, v.rows)) return;
