@@ -2,13 +2,14 @@
 //
 // The weights of a row are softmax over its keys; two numbers a row are what the gradient needs to
 // make them again. Nothing of size L x S is an operand.
+#include "halftone/graph/ops/support/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include "halftone/graph/ops/support/attention.h"
 #include "halftone/graph/ops/support/softmax_stats.h"
 
 namespace halftone::ops {
@@ -154,8 +155,7 @@ Expr HeadsSwapped(Expr x, const ir::Attributes& attrs) {
 
 // The operands as values of their own, heads first.
 std::vector<Expr> PlainOperands(std::vector<Expr> in, const ir::Attributes& attrs) {
-  const AttentionViews views =
-      AttentionViewsOf(attrs, in[0].shape(), in[1].shape(), in[2].shape());
+  const AttentionViews views = AttentionViewsOf(attrs, in[0].shape(), in[1].shape(), in[2].shape());
   in[0] = Copied(in[0], views.query);
   in[1] = Copied(in[1], views.key);
   in[2] = Copied(in[2], views.value);
@@ -293,15 +293,16 @@ ir::OpRecord AttentionRecord(const char* name) {
   r.inputs = {{"query", ir::kFloats, "[..., H, L, E]; H may be absent"},
               {"key", ir::kFloats, "[..., K, S, E]; K divides H"},
               {"value", ir::kFloats, "[..., K, S, V]"}};
-  r.attrs = {{"scale", ir::AttrType::kFloat, std::nullopt, "factor of the scores"},
-             {"is_causal", ir::AttrType::kBool, false, "row i sees the keys 0..i only"},
-             {"dropout_p", ir::AttrType::kFloat, 0.0, "probability of a dropped weight, 0..1"},
-             {"seed", ir::AttrType::kInt, int64_t{0}, "key of the random stream of dropout"},
-             ViewAttr("query"),
-             ViewAttr("key"),
-             ViewAttr("value"),
-             {"heads_last", ir::AttrType::kBool, false,
-              "y, dy and the gradients have the axes of heads and positions swapped: [..., L, H, V]"}};
+  r.attrs = {
+      {"scale", ir::AttrType::kFloat, std::nullopt, "factor of the scores"},
+      {"is_causal", ir::AttrType::kBool, false, "row i sees the keys 0..i only"},
+      {"dropout_p", ir::AttrType::kFloat, 0.0, "probability of a dropped weight, 0..1"},
+      {"seed", ir::AttrType::kInt, int64_t{0}, "key of the random stream of dropout"},
+      ViewAttr("query"),
+      ViewAttr("key"),
+      ViewAttr("value"),
+      {"heads_last", ir::AttrType::kBool, false,
+       "y, dy and the gradients have the axes of heads and positions swapped: [..., L, H, V]"}};
   r.amp.f16 = r.amp.bf16 = ir::AmpClass::kAllow;
   r.amp.accumulates_in_f32 = true;
   r.is_random = true;

@@ -36,7 +36,8 @@ Types InferEmbeddingGrad(const ir::InferContext& ctx) {
   HT_ASSIGN_OR_RETURN(const int64_t width, CheckGradients(ctx));
   HT_ASSIGN_OR_RETURN(const DType out, OutDType(ctx, ctx.inputs[0].dtype));
   HT_ASSIGN_OR_RETURN(Shape shape, MakeShape(ctx, {ctx.attrs.GetInt("rows"), width}));
-  if (ctx.inputs.size() > 2) HT_RETURN_IF_ERROR(CheckType(ctx, 2, "base", out, shape, "the result"));
+  if (ctx.inputs.size() > 2)
+    HT_RETURN_IF_ERROR(CheckType(ctx, 2, "base", out, shape, "the result"));
   return OneType(out, std::move(shape));
 }
 

@@ -43,12 +43,12 @@ class BudgetMeeting {
       return std::move(chosen_->repeats);
     }
     const LargestNode largest = FindLargestNode(graph_, lives, plan);
-    return absl::ResourceExhaustedError(Concat(
-        "memory_budget: ", budget_, " bytes; the step takes ", arena_before_,
-        ", and no less than ", smallest_, " with what can be computed again",
-        largest.node == nullptr
-            ? std::string()
-            : Concat("; ", largest.node->Label(), " alone takes ", largest.bytes)));
+    return absl::ResourceExhaustedError(
+        Concat("memory_budget: ", budget_, " bytes; the step takes ", arena_before_,
+               ", and no less than ", smallest_, " with what can be computed again",
+               largest.node == nullptr
+                   ? std::string()
+                   : Concat("; ", largest.node->Label(), " alone takes ", largest.bytes)));
   }
 
   int64_t arena_before() const { return arena_before_; }

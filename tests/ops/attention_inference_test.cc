@@ -70,7 +70,8 @@ TEST(AttentionInference, OperandsReadInPlace) {
   const std::string op = "scaled_dot_product_attention: query_view ";
   EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 1})),
             op + "has 8 numbers; expected extents, as many strides, and an offset");
-  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 2, 0})), op + "has a last stride 2; expected 1");
+  EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, 8, 96, 2, 0})),
+            op + "has a last stride 2; expected 1");
   EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, 480, -8, 96, 1, 0})),
             op + "has a stride -8; expected 0..1099511627776");
   // 480 + 3 * 8 + 4 * 96 + 7 = 895, of 960 elements.
@@ -85,10 +86,11 @@ TEST(AttentionInference, OperandsReadInPlace) {
   EXPECT_EQ(Of("f32[5,8] f32[7,8] f32[7,3]", {{"heads_last", true}}),
             "scaled_dot_product_attention: heads_last with a query of rank 2; expected at least 3");
   const std::vector<int64_t> apart = {3, 2, 1, 2, 4, 8, 100, 4, 4, 1, 0};
-  EXPECT_EQ(Of("f32[999] f32[999] f32[999]",
-               {{"query_view", apart}, {"key_view", apart}, {"value_view", apart}}),
-            op + "has the stride 8 along axis 0; expected 200, so that the axes before the heads are "
-                 "one in memory");
+  EXPECT_EQ(
+      Of("f32[999] f32[999] f32[999]",
+         {{"query_view", apart}, {"key_view", apart}, {"value_view", apart}}),
+      op + "has the stride 8 along axis 0; expected 200, so that the axes before the heads are "
+           "one in memory");
 }
 
 }  // namespace

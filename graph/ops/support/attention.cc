@@ -87,7 +87,6 @@ Shape LeadingShape(const Shape& shape, int count, const std::vector<int64_t>& re
   return Shape(dims);
 }
 
-
 Shape AttentionViews::Placed(const Shape& heads_first) const {
   if (!heads_last) return heads_first;
   std::vector<int64_t> dims = ToInts(heads_first);

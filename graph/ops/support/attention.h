@@ -22,7 +22,7 @@ struct AttentionViews {
 // Where the rows of each head of such an operand or result lie, in elements.
 struct HeadRows {
   int64_t offset = 0;
-  int64_t heads = 1;  // of one element of the batch
+  int64_t heads = 1;                     // of one element of the batch
   int64_t batch = 0, head = 0, row = 0;  // between two of them
 
   // The first row of head `number` of all.

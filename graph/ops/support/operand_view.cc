@@ -55,7 +55,7 @@ absl::StatusOr<OperandView> InferView(const ir::InferContext& ctx, int port,
     // No sum of these overflows: there are at most kMaxRank, and each is checked before the next.
     if (extents[i] > 1 && last >= 0 && last <= kMostElements) {
       last = strides[i] > kMostElements / (extents[i] - 1) ? kMostElements + 1
-                                                          : last + (extents[i] - 1) * strides[i];
+                                                           : last + (extents[i] - 1) * strides[i];
     }
   }
   if (strides.back() != 1) {

@@ -48,8 +48,7 @@ void SumRows(const void* data, const int64_t* picks, int64_t count, int64_t inne
   constexpr int64_t kStep = kLanes;
   int64_t j = 0;
   for (; j + kStep <= inner; j += kStep) {
-    const F32Vec sum =
-        SumPicked(x + j, picks, count, inner, [](const X* p) { return LoadVec(p); });
+    const F32Vec sum = SumPicked(x + j, picks, count, inner, [](const X* p) { return LoadVec(p); });
     StoreVec(base == nullptr ? sum : hn::Add(LoadVec(base + j), sum), y + j);
   }
   if (j >= inner) return;

@@ -50,7 +50,8 @@ FloatRows RowsOf(const T* x, int64_t between, int64_t rows, int64_t n, bool whol
 
 // `rows` rows of n elements, `between` apart, times `scale`, as [n, width]; columns behind `rows` are 0.
 template <typename T>
-void PackTransposed(const T* x, int64_t between, int64_t rows, int64_t n, int64_t width, float scale, float* to) {
+void PackTransposed(const T* x, int64_t between, int64_t rows, int64_t n, int64_t width,
+                    float scale, float* to) {
   for (int64_t i = 0; i < width; ++i) {
     for (int64_t c = 0; c < n; ++c) {
       to[c * width + i] = i < rows ? static_cast<float>(x[i * between + c]) * scale : 0.0f;

@@ -98,8 +98,8 @@ HWY_INLINE void TransposeWords(const void* x_data, int64_t between, int64_t rows
       __m512i block[16];
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
-        block[i] =
-            r + i < rows ? _mm512_loadu_si512(x + ((r + i) * between + c) * 4) : _mm512_setzero_si512();
+        block[i] = r + i < rows ? _mm512_loadu_si512(x + ((r + i) * between + c) * 4)
+                                : _mm512_setzero_si512();
       }
       TurnWords(block);
 #pragma GCC unroll 16

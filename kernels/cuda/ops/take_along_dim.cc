@@ -70,10 +70,9 @@ class TakeGradKernel : public CudaKernel {
     HT_RETURN_IF_ERROR(CheckPicks(shape_, args, stream));
     auto* const flat = static_cast<int64_t*>(args.workspace);
     HT_CUDA_RETURN_IF_ERROR(LaunchFlatRows(shape_, args.inputs[1], flat, stream));
-    HT_CUDA_RETURN_IF_ERROR(LaunchScatter(ElementScatter(shape_), dtype_, dtype_, args.inputs[0],
-                                          flat, nullptr,
-                                          static_cast<char*>(args.workspace) + flat_bytes_,
-                                          args.outputs[0], stream));
+    HT_CUDA_RETURN_IF_ERROR(
+        LaunchScatter(ElementScatter(shape_), dtype_, dtype_, args.inputs[0], flat, nullptr,
+                      static_cast<char*>(args.workspace) + flat_bytes_, args.outputs[0], stream));
     return absl::OkStatus();
   }
 

@@ -1,10 +1,11 @@
 // scaled_dot_product_attention and its gradient, a row of scores at a time.
+#include "halftone/graph/ops/support/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "halftone/core/philox.h"
-#include "halftone/graph/ops/support/attention.h"
 #include "halftone/kernels/reference/support/nn.h"
 
 namespace halftone::kernels {
@@ -37,7 +38,8 @@ class Attention {
       : Attention(node, mask_port,
                   ops::AttentionViewsOf(node.attrs, node.in(0), node.in(1), node.in(2))) {}
   Attention(const RefNode& node, int mask_port, const ops::AttentionViews& views)
-      : at(views), scale_(node.attrs.GetFloat("scale")),
+      : at(views),
+        scale_(node.attrs.GetFloat("scale")),
         causal_(node.attrs.GetBool("is_causal")),
         p_(node.attrs.GetFloat("dropout_p")),
         seed_(static_cast<uint64_t>(node.attrs.GetInt("seed"))),
