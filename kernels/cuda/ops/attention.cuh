@@ -49,9 +49,11 @@ __device__ void TileDots(RowsAt<T> a, RowsAt<T> b, int64_t depth, Slices<V>* par
       const bool of_a = row < kRows;
       const int64_t in_operand = of_a ? row : row - kRows;
       V value = 0;
-      const RowsAt<T>& rows = of_a ? a : b;
-      if (first + column < depth && in_operand < rows.count) {
-        value = Widen(rows.data[in_operand * rows.stride + first + column]);
+      // Number by number: a reference to one of two structs would lie in local memory.
+      const T* const data = of_a ? a.data : b.data;
+      const int64_t stride = of_a ? a.stride : b.stride, count = of_a ? a.count : b.count;
+      if (first + column < depth && in_operand < count) {
+        value = Widen(data[in_operand * stride + first + column]);
       }
       (of_a ? part->rows[in_operand] : part->columns[in_operand])[column] = value;
     }
