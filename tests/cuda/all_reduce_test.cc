@@ -15,7 +15,7 @@ namespace {
 
 using kernels::DeviceRunState;
 
-constexpr DType kFloats[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16};
+constexpr DType kSummed[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16};
 
 // x / divisor in f32, or f64 where a dtype is that, rounded once.
 Tensor Divided(const Tensor& x, DType to, int divisor) {
@@ -59,15 +59,15 @@ void ExpectConverted(DType from, DType to, const std::vector<int64_t>& sizes, in
 }
 
 TEST(AllReduceKernels, ConvertEverySizeBetweenAllDTypes) {
-  for (const DType from : kFloats) {
-    for (const DType to : kFloats) {
+  for (const DType from : kSummed) {
+    for (const DType to : kSummed) {
       for (const int divisor : {1, 3}) ExpectConverted(from, to, {1, 31, 33, 0, 257}, divisor, 0);
     }
   }
 }
 
 TEST(AllReduceKernels, ConvertWhatIsNotAligned) {
-  for (const DType to : kFloats) ExpectConverted(DType::kF32, to, {1, 33, 257}, 2, 1);
+  for (const DType to : kSummed) ExpectConverted(DType::kF32, to, {1, 33, 257}, 2, 1);
 }
 
 TEST(AllReduceKernels, ConvertMoreThanABlock) {
@@ -125,7 +125,7 @@ DeviceRunState FaultOf(int64_t id, int64_t value, int64_t bound, int64_t positio
 
 TEST(AllReduceKernels, TheFaultOfTheLowestRankIsHeardExactly) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-  for (const DType dtype : kFloats) {
+  for (const DType dtype : kSummed) {
     std::vector<DeviceRunState> told(200);
     EXPECT_EQ(Heard(told, dtype, {}).fault_id, 0);
     told[150] = FaultOf(3, 1, 2, 3);
