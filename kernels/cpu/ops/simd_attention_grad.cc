@@ -276,7 +276,7 @@ class TiledAttentionGradKernel : public AttentionGradKernel {
 }  // namespace
 
 void Register_cpu_simd_attention_grad(KernelRegistry& r) {
-  AddNativeCandidate<TiledAttentionGradKernel>(r, "amx", "scaled_dot_product_attention_grad",
+  AddNativeCandidate<TiledAttentionGradKernel>(r, "bf16", "scaled_dot_product_attention_grad",
                                                {DType::kBF16}, TiledAttentionGradKernel::Supports);
   AddSimdCandidate<AttentionGradKernel>(r, "scaled_dot_product_attention_grad", PlainInputs);
 }

@@ -7,6 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 namespace halftone::kernels {
 #if defined(__x86_64__) && defined(__linux__)
@@ -101,30 +104,101 @@ void MultiplyAll(const Bf16Product& p) {
   if (row < p.rows) MultiplyStrip<1, kAdd>(p, row);
 }
 
-}  // namespace
-
-bool HasBf16Tiles() {
+bool HasAmx() {
   static const bool lent = CpuFeatures::Get().amx_bf16 && AskForTileData();
   return lent;
 }
 
+// AVX512-BF16: a lane adds the two products of a word of b, a column of two rows, with a word of a.
+
+#define HALFTONE_DOTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+constexpr int64_t kDotRows = 8, kDotLanes = 16;
+
+// kDotRows rows by kVectors vectors of c: with two, 16 sums are under way, and each vector of b is used
+// eight times.
+template <int kVectors, bool kAdd>
+HALFTONE_DOTS void DotTile(const Bf16Product& p, const BF16* a, const uint32_t* b, float* c) {
+  __m512 sums[kDotRows][kVectors];
+#pragma GCC unroll 8
+  for (int64_t r = 0; r < kDotRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = kAdd ? _mm512_loadu_ps(c + r * p.c_stride + v * kDotLanes) : _mm512_setzero_ps();
+    }
+  }
+  for (int64_t k = 0; k < p.depth; k += 2, a += 2, b += p.b_stride) {
+    __m512i right[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) right[v] = _mm512_loadu_si512(b + v * kDotLanes);
+#pragma GCC unroll 8
+    for (int64_t r = 0; r < kDotRows; ++r) {
+      int32_t two;
+      __builtin_memcpy(&two, a + r * p.a_stride, sizeof(two));
+      const __m512i left = _mm512_set1_epi32(two);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = _mm512_dpbf16_ps(sums[r][v], reinterpret_cast<__m512bh>(left),
+                                      reinterpret_cast<__m512bh>(right[v]));
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int64_t r = 0; r < kDotRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      _mm512_storeu_ps(c + r * p.c_stride + v * kDotLanes, sums[r][v]);
+    }
+  }
+}
+
+#undef HALFTONE_DOTS
+
+template <bool kAdd>
+void MultiplyByDots(const Bf16Product& p) {
+  for (int64_t row = 0; row < p.rows; row += kDotRows) {
+    const BF16* const a = p.a + row * p.a_stride;
+    float* const c = p.c + row * p.c_stride;
+    int64_t j = 0;
+    for (; j + 2 * kDotLanes <= p.columns; j += 2 * kDotLanes) {
+      DotTile<2, kAdd>(p, a, p.b + j, c + j);
+    }
+    if (j < p.columns) DotTile<1, kAdd>(p, a, p.b + j, c + j);
+  }
+}
+
+bool HasFastDots() {
+  const CpuFeatures& features = CpuFeatures::Get();
+  return features.level() == SimdLevel::kAvx512 && features.avx512_bf16 && features.fast_bf16;
+}
+
+}  // namespace
+
+bool HasBf16Tiles() { return HasAmx() || HasFastDots(); }
+
 Bf16Tiles::Bf16Tiles() {
+  if (!HasAmx()) return;
   const TileConfig config;
   __asm__ volatile("ldtilecfg %0" ::"m"(config));
 }
 
-Bf16Tiles::~Bf16Tiles() { __asm__ volatile("tilerelease" ::); }
+Bf16Tiles::~Bf16Tiles() {
+  if (HasAmx()) __asm__ volatile("tilerelease" ::);
+}
 
-void MultiplyBf16(const Bf16Product& p) { MultiplyAll<false>(p); }
-void AddBf16Product(const Bf16Product& p) { MultiplyAll<true>(p); }
+void MultiplyBf16(const Bf16Product& p) {
+  HasAmx() ? MultiplyAll<false>(p) : MultiplyByDots<false>(p);
+}
+void AddBf16Product(const Bf16Product& p) {
+  HasAmx() ? MultiplyAll<true>(p) : MultiplyByDots<true>(p);
+}
 
 #else
 
 bool HasBf16Tiles() { return false; }
-Bf16Tiles::Bf16Tiles() { HT_CHECK(false, "no AMX here"); }
+Bf16Tiles::Bf16Tiles() { HT_CHECK(false, "no products of bf16 here"); }
 Bf16Tiles::~Bf16Tiles() = default;
-void MultiplyBf16(const Bf16Product& /*p*/) { HT_CHECK(false, "no AMX here"); }
-void AddBf16Product(const Bf16Product& /*p*/) { HT_CHECK(false, "no AMX here"); }
+void MultiplyBf16(const Bf16Product& /*p*/) { HT_CHECK(false, "no products of bf16 here"); }
+void AddBf16Product(const Bf16Product& /*p*/) { HT_CHECK(false, "no products of bf16 here"); }
 
 #endif
 }  // namespace halftone::kernels

@@ -1,4 +1,5 @@
-// Products of small bf16 matrices in the caches by AMX's tiles, summed in f32.
+// Products of small bf16 matrices in the caches, summed in f32: by AMX's tiles, or by AVX512-BF16's dot
+// products where those are worth it.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,11 @@
 
 namespace halftone::kernels {
 
-// Whether the processor has AMX for bf16 (unless HALFTONE_SIMD excludes it) and the system lends this
-// process the registers, for which the first call asks.
+// Whether there is either, unless HALFTONE_SIMD or HALFTONE_BF16 excludes it: AMX whose registers the
+// system lends this process, for which the first call asks, or AVX512-BF16 that is fast (cpu_features.h).
 bool HasBf16Tiles();
 
-// While one lives, its thread can multiply. The library's kernels set the registers up on their own,
+// While one lives, its thread can multiply. The library's kernels set AMX's registers up on their own,
 // each time. Requires: HasBf16Tiles().
 class Bf16Tiles {
  public:
