@@ -307,8 +307,8 @@ class TiledAttentionKernel : public Kernel {
 }  // namespace
 
 void Register_cpu_simd_attention(KernelRegistry& r) {
-  AddNativeCandidate<TiledAttentionKernel>(r, "bf16", "scaled_dot_product_attention", {DType::kBF16},
-                                           TiledAttentionKernel::Supports);
+  AddNativeCandidate<TiledAttentionKernel>(r, "bf16", "scaled_dot_product_attention",
+                                           {DType::kBF16}, TiledAttentionKernel::Supports);
   AddSimdCandidate<AttentionKernel>(r, "scaled_dot_product_attention", PlainInputs);
 }
 
