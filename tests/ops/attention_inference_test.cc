@@ -83,6 +83,12 @@ TEST(AttentionInference, OperandsReadInPlace) {
   const int64_t most = int64_t{1} << 40;
   EXPECT_EQ(Of(types, Packed({2, 4, 5, 8, most, most, most, 1, 0})),
             op + "ends at element 1099511627777; expected 0..959 of f32[2,5,3,4,8]");
+  // Of no positions, wherever they are said to be.
+  const int64_t far = int64_t{1} << 62;
+  EXPECT_EQ(Of(types, {{"query_view", std::vector<int64_t>{2, 4, 0, 8, most, most, most, 1, far}},
+                       {"key_view", std::vector<int64_t>{2, 4, 5, 8, 480, 8, 96, 1, 32}},
+                       {"value_view", std::vector<int64_t>{2, 4, 5, 8, 480, 8, 96, 1, 64}}}),
+            "f32[2,4,0,8] f32[2,2,4,0]");
   EXPECT_EQ(Of("f32[5,8] f32[7,8] f32[7,3]", {{"heads_last", true}}),
             "scaled_dot_product_attention: heads_last with a query of rank 2; expected at least 3");
   const std::vector<int64_t> apart = {3, 2, 1, 2, 4, 8, 100, 4, 4, 1, 0};

@@ -14,6 +14,8 @@ OperandView Parsed(const Ints& numbers) {
   const size_t rank = (numbers.size() - 1) / 2;
   OperandView view;
   view.shape = Shape(Ints(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(rank)));
+  // Where nothing is read nothing bounds strides and offset, with which kernels compute all the same.
+  if (view.shape.num_elements() == 0) return DenseView(view.shape);
   view.strides.assign(numbers.begin() + static_cast<std::ptrdiff_t>(rank), numbers.end() - 1);
   view.offset = numbers.back();
   return view;
