@@ -107,11 +107,12 @@ inline Sequential Cnn() {
                     Linear(32, 10));
 }
 
-// The largest distance of a parameter from that of `want`, by the norm of each.
-inline double RelativeDistance(const StateDict& got, const StateDict& want) {
+// The largest distance of a parameter, whose name begins with `prefix`, from that of `want`, by the norm of each.
+inline double RelativeDistance(const StateDict& got, const StateDict& want,
+                               const std::string& prefix = "net.") {
   double worst = 0;
   for (const auto& [name, expected] : want) {
-    if (name.find("net.") != 0 || !IsFloat(expected.dtype())) continue;
+    if (name.find(prefix) != 0 || !IsFloat(expected.dtype())) continue;
     double distance = 0, norm = 0;
     for (int64_t i = 0; i < expected.num_elements(); ++i) {
       const double d = got.at(name).at(i) - expected.at(i);
