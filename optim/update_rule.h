@@ -51,6 +51,8 @@ int64_t RoundingSeed(int64_t seed, const std::string& optimizer, const std::stri
 // bool[], where an optimizer has those of several.
 inline constexpr char kMicroBatchesVariable[] = "accumulation.micro_batches";
 inline constexpr char kGradSumSlot[] = "grad_sum";
+// In a state with the sums of several ranks: true, bool[], where their gradients are added and no mean is taken.
+inline constexpr char kRanksAreAddedVariable[] = "accumulation.ranks_are_added";
 // f32 for a parameter of fewer digits, which would lose what small gradients add up to.
 ir::ValueType GradSumType(const ir::ValueType& parameter);
 std::string WindowFiniteVariable(const std::string& scaler);  // "scaler0.window_finite"

@@ -71,7 +71,8 @@ class StepConfig {
   // Either way the loss scale stays over the window, gradients are summed in the type of their
   // parameters, unscaled, and one that is not finite skips the update. Norms, clipping, schedules,
   // averages and the scaler's steps are those of updates; norm statistics and random masks those of
-  // micro-batches. The sums are part of the state while a window is under way.
+  // micro-batches. The sums are part of the state while a window is under way: of a job's ranks each has
+  // its own in state_dict(), and save_checkpoint() writes those of all.
   void accumulate_calls(int count) { accumulated_calls_ = count; }
   int accumulated_calls() const { return accumulated_calls_; }
   // Whether a training call may leave the update to a later one, or is split.

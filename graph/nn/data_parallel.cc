@@ -32,7 +32,7 @@ std::string InputsOf(const ir::Graph& graph) {
 }
 
 std::vector<Property> PropertiesOf(const ir::Graph& traced, const StepConfig& config,
-                                   const Device& device) {
+                                   const Device& device, uint64_t micro_batches) {
   const DataParallel& options = *config.data_parallel_options();
   const bool sums = options.reduction == DataParallel::Reduction::kSum;
   const Device kind{device.kind, 0};
@@ -46,6 +46,7 @@ std::vector<Property> PropertiesOf(const ir::Graph& traced, const StepConfig& co
           {"data_parallel.shard_optimizer", options.shard_optimizer ? "true" : "false"},
           {"set_gradient_accumulation_steps", Concat(config.gradient_accumulation_steps())},
           {"accumulate_calls", Concat(config.accumulated_calls())},
+          {"accumulated_micro_batches()", Concat(micro_batches)},
           {"config.seed", Concat(config.seed)},
           {"the inputs", InputsOf(traced)}};
 }
@@ -116,10 +117,10 @@ absl::Status AgreeOn(const StepConfig& config, const absl::Status& status, const
   return IsDataParallel(config) ? distributed::World().Agree(status, what) : status;
 }
 
-absl::Status CompareTraces(const ir::Graph& traced, const StepConfig& config,
-                           const Device& device) {
+absl::Status CompareTraces(const ir::Graph& traced, const StepConfig& config, const Device& device,
+                           uint64_t micro_batches) {
   Communicator& world = distributed::World();
-  for (const Property& property : PropertiesOf(traced, config, device)) {
+  for (const Property& property : PropertiesOf(traced, config, device, micro_batches)) {
     HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                         world.Exchange(property.value, "comparing steps"));
     for (int r = 1; r < world.size(); ++r) {

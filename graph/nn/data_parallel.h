@@ -25,10 +25,11 @@ bool ShardsState(const StepConfig& config);
 // the step is not data parallel. `what` is named in errors of messages.
 absl::Status AgreeOn(const StepConfig& config, const absl::Status& status, const char* what);
 
-// The ranks compare what they have traced: version, device, configuration, inputs, graph. Errors:
-// FailedPrecondition, on every rank: the first rank that differs from rank 0, and in what; those of
-// Communicator::Wait.
-absl::Status CompareTraces(const ir::Graph& traced, const StepConfig& config, const Device& device);
+// The ranks compare what they have traced: version, device, configuration, inputs, graph; and how many
+// micro-batches wait for their update, whose sums each rank has of its own. Errors: FailedPrecondition, on every
+// rank: the first rank that differs from rank 0, and in what; those of Communicator::Wait.
+absl::Status CompareTraces(const ir::Graph& traced, const StepConfig& config, const Device& device,
+                           uint64_t micro_batches);
 
 // Readies the device for steps with the other ranks. Errors, on every rank: the first rank's whose device
 // cannot be opened; those of kernels::DeviceBackend::Join.

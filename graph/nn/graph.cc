@@ -10,6 +10,7 @@
 #include "halftone/graph/nn/module_util.h"
 #include "halftone/graph/nn/scaler_watch.h"
 #include "halftone/graph/nn/shards.h"
+#include "halftone/graph/nn/window_sums.h"
 #include "halftone/graph/runtime/checkpoint.h"
 #include "halftone/passes/amp/report.h"
 
@@ -29,6 +30,11 @@ absl::Status CheckOverlap(const std::string& name, const CompiledStep& step,
     }
   }
   return absl::OkStatus();
+}
+
+// Whether ranks have sums of gradients that they have not reduced yet.
+bool HasWindowOfRanks(const Graph& graph) {
+  return IsDataParallel(graph.config) && graph.accumulated_micro_batches() > 0;
 }
 
 }  // namespace
@@ -261,10 +267,15 @@ absl::StatusOr<StateDict> Graph::TakeState(int to, bool for_checkpoint) {
     return impl_->state.Save(config.seed);
   };
   absl::StatusOr<StateDict> state = own();
-  if (impl_->declared.state_owners().empty()) return state;
-  HT_RETURN_IF_ERROR(distributed::World().Agree(state.status(), "gathering state"));
-  HT_RETURN_IF_ERROR(
-      distributed::World().Agree(GatherState(impl_->declared, to, "", *state), "gathering state"));
+  const bool has_window = for_checkpoint && HasWindowOfRanks(*this);
+  if (impl_->declared.state_owners().empty() && !has_window) return state;
+  distributed::Communicator& world = distributed::World();
+  HT_RETURN_IF_ERROR(world.Agree(state.status(), "gathering state"));
+  HT_RETURN_IF_ERROR(world.Agree(GatherState(impl_->declared, to, "", *state), "gathering state"));
+  if (has_window) {
+    HT_RETURN_IF_ERROR(
+        world.Agree(GatherWindow(impl_->declared, config, *state), "gathering state"));
+  }
   return state;
 }
 
@@ -290,14 +301,15 @@ absl::Status Graph::save_checkpoint(const std::string& path,
                                     const std::map<std::string, std::string>& metadata) {
   // One file has the state of all ranks: they have the same, or give rank 0 what it lacks.
   const bool writes = !IsDataParallel(config) || distributed::Rank() == 0;
+  const bool gathers = !impl_->declared.state_owners().empty() || HasWindowOfRanks(*this);
   absl::Status saved;
-  if (writes || !impl_->declared.state_owners().empty()) {
+  if (writes || gathers) {
     runtime::Checkpoint checkpoint;
     checkpoint.metadata = metadata;
     // Without a lock while the file is written: steps of other threads do not wait for a disk.
     absl::StatusOr<StateDict> state = TakeState(0, /*for_checkpoint=*/true);
     saved = state.status();
-    if (!saved.ok() && !impl_->declared.state_owners().empty()) return saved;  // that of all
+    if (!saved.ok() && gathers) return saved;  // that of all
     if (saved.ok() && writes) {
       checkpoint.tensors = *std::move(state);
       saved = runtime::WriteCheckpoint(path, checkpoint);

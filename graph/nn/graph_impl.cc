@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "halftone/graph/nn/scaler_watch.h"
 #include "halftone/graph/nn/shards.h"
 #include "halftone/graph/nn/tracer.h"
+#include "halftone/graph/nn/window_sums.h"
 #include "halftone/graph/runtime/compile.h"
 #include "halftone/optim/update_rule.h"
 #include "halftone/passes/rewrite/rewrite.h"
@@ -253,7 +255,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Graph::Impl::TraceCall(GraphConfig& c
   absl::StatusOr<std::unique_ptr<ir::Graph>> traced = trace();
   if (!training || !IsDataParallel(config)) return traced;
   HT_RETURN_IF_ERROR(AgreeOn(config, traced.status(), "the end of a trace"));
-  HT_RETURN_IF_ERROR(CompareTraces(**traced, config, device));
+  HT_RETURN_IF_ERROR(CompareTraces(**traced, config, device, under_way.counts().micro_batches));
   HT_RETURN_IF_ERROR(JoinOnDevice(device));
   MakeOwn(**traced);
   return traced;
@@ -301,9 +303,10 @@ absl::Status Graph::Impl::Join(const CompiledStep& step, const absl::Status& com
     variables.insert(variables.end(), own.begin(), own.end());
   }
   HT_RETURN_IF_ERROR(CompareExchanges(exchanges, declared.name()));
-  for (const ShardedVariable& sharded : ShardedState(declared)) {
-    std::erase_if(variables, [&](const ir::Variable& v) { return v.name == sharded.name; });
-  }
+  std::set<std::string> own;  // which no other rank has
+  for (const ShardedVariable& sharded : ShardedState(declared)) own.insert(sharded.name);
+  for (const auto& window : OwnWindowState(declared)) own.insert(window.first);
+  std::erase_if(variables, [&](const ir::Variable& v) { return own.contains(v.name); });
   return TakeStateOfFirst(variables, declared.store(), under_way.counts());
 }
 

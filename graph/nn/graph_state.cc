@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "halftone/graph/nn/shards.h"
+#include "halftone/graph/nn/window_sums.h"
 #include "halftone/graph/ops/support/optimizers.h"
 #include "halftone/graph/runtime/load_rename.h"
 #include "halftone/optim/update_rule.h"
@@ -47,24 +48,7 @@ std::map<std::string, ir::ValueType> GraphState::StateMadeLater(const GraphConfi
       types[variable.name] = variable.type;
     }
   }
-  if (config.accumulates()) types.merge(WindowState());
-  return types;
-}
-
-std::map<std::string, ir::ValueType> GraphState::WindowState() const {
-  std::map<std::string, ir::ValueType> types;
-  if (declared_.optimizers().empty()) return types;
-  types[optim::kMicroBatchesVariable] = {DType::kI64, Shape{}};
-  for (const OptimizerEntry& entry : declared_.optimizers()) {
-    for (const std::string& parameter : entry.parameter_names) {
-      const std::shared_ptr<runtime::VariableStorage> storage = declared_.store().Find(parameter);
-      types[optim::SlotVariable(entry.name, parameter, optim::kGradSumSlot)] =
-          optim::GradSumType({storage->dtype(), storage->shape()});
-    }
-  }
-  for (const ScalerEntry& entry : declared_.scalers()) {
-    types[optim::WindowFiniteVariable(entry.name)] = {DType::kBool, Shape{}};
-  }
+  if (config.accumulates()) types.merge(WindowState(declared_));
   return types;
 }
 
@@ -164,7 +148,7 @@ absl::StatusOr<runtime::StateDict> GraphState::Save(uint64_t seed) {
   HT_ASSIGN_OR_RETURN(runtime::StateDict state, declared_.store().Save());
   if (counts_.micro_batches == 0) {
     // Between windows there is nothing to keep: the next begins its sums anew.
-    for (const auto& variable : WindowState()) state.erase(variable.first);
+    for (const auto& variable : WindowState(declared_)) state.erase(variable.first);
   }
   state[kRunCount] = CountTensor(counts_.training);
   return state;
@@ -206,6 +190,7 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
   std::vector<std::string> unused;
   HT_ASSIGN_OR_RETURN(runtime::StateDict variables, runtime::Renamed(state, options, &unused));
   HT_ASSIGN_OR_RETURN(variables, WithOwnSlotNames(variables));
+  TakeOwnWindow(declared_, config, variables);
   uint64_t run_count = counts_.training;
   std::vector<runtime::LoadMismatch> mismatched;
   if (const auto count = variables.find(kRunCount); count != variables.end()) {
@@ -230,7 +215,7 @@ absl::StatusOr<runtime::LoadReport> GraphState::Load(const runtime::StateDict& s
     const bool in_f8 = config.amp_enabled() && config.amp_policy().dtype == DType::kF8;
     return in_f8 ? passes::F8StateType(name) : std::nullopt;
   };
-  const std::map<std::string, ir::ValueType> window = WindowState();
+  const std::map<std::string, ir::ValueType> window = WindowState(declared_);
   // Missing from a state between windows. Sums that this graph does not keep would be lost.
   const auto is_idle = [&](const std::string& name) {
     return variables.count(optim::kMicroBatchesVariable) == 0 && window.count(name) != 0;

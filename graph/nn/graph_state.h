@@ -48,8 +48,6 @@ class GraphState {
   // Types of the state that only compiling makes, known before so that a load says at once what
   // does not fit, not the first step.
   std::map<std::string, ir::ValueType> StateMadeLater(const GraphConfig& config) const;
-  // Types of what is kept of a window of micro-batches, whether any of it is there or not.
-  std::map<std::string, ir::ValueType> WindowState() const;
   // Takes the number of micro-batches that `state`, which was loaded, has; none if it has none.
   absl::Status ResumeWindow(const runtime::StateDict& state, const GraphConfig& config);
   // The parameters by the names of what their rounding keeps beside them (Weights::kBF16Kahan).
