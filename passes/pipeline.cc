@@ -18,6 +18,7 @@
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/autodiff/sync_batch_norms.h"
 #include "halftone/passes/layout/assign_layouts.h"
+#include "halftone/passes/layout/merge_copies.h"
 #include "halftone/passes/layout/read_in_place.h"
 #include "halftone/passes/memory/advance_updates.h"
 #include "halftone/passes/memory/group_updates.h"
@@ -81,6 +82,7 @@ constexpr struct {
     {"quantise-matmuls", &MakeQuantiseMatmuls},
     {"assign-layouts", &MakeAssignLayouts},
     {"read-in-place", &MakeReadInPlace},
+    {"merge-copies", &MakeMergeCopies},
     {"widen-operands", &MakeWidenOperands},
     {"split-batch-norms", &MakeSplitBatchNorms},
     {"fuse", &MakeFuse},
@@ -178,6 +180,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeAssignLayouts());
   // When it is known which values are plain. Leaves transposes unread, which tidying removes.
   manager.Add(MakeReadInPlace());
+  // Of what is still copied. Leaves nodes unread, too.
+  manager.Add(MakeMergeCopies());
   manager.AddGroup("tidy", Tidying());
   // When operands have their dtypes and layouts, by which kernels accept or refuse them.
   manager.Add(MakeWidenOperands());

@@ -41,6 +41,8 @@ void Register_transpose(ir::OpRegistry& r) {
   op.attrs = {Required("perm", ir::AttrType::kInts, "each axis of x once")};
   op.amp = Clear("moves no value");
   op.cost = FlopsPerOutput(0);
+  // Names no port: it reads and writes whatever layouts its types say.
+  op.layout.kind = ir::LayoutClass::kChannelsLast;
   op.infer = InferTranspose;
   op.gradient = [](ir::GradContext& c) {
     const std::vector<int64_t>& perm = c.attrs().GetInts("perm");

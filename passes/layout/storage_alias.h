@@ -9,7 +9,7 @@ namespace halftone::passes {
 bool IsSameOrderInBothLayouts(const Shape& shape);
 
 // Whether output 0 of `node` is operand 0, byte for byte, in the same order: reshape, and relayout
-// where the order does not change.
+// and transpose where the order does not change, as of channels-last [N,C,H,W] to [N,H,W,C].
 bool IsStorageAlias(const ir::Node& node);
 
 }  // namespace halftone::passes
