@@ -13,8 +13,8 @@
 
 #include "halftone/core/align.h"
 #include "halftone/graph/ops/support/attention.h"
-#include "halftone/kernels/cuda/cudnn/attention_run.h"
 #include "halftone/kernels/cuda/ops/attention_stats.h"
+#include "halftone/kernels/cuda/ops/cudnn_nodes.h"
 #include "halftone/kernels/cuda/runtime/autotune.h"
 #include "halftone/kernels/cuda/runtime/autotune_cache.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
@@ -54,25 +54,6 @@ CudnnTensor OperandOf(DType dtype, const ops::OperandView& view) {
   return t;
 }
 
-CudnnAttention AttentionOf(const ir::Node& node, bool gradient) {
-  const ops::AttentionViews views = ops::AttentionViewsOf(node);
-  const DType dtype = node.input_type(0).dtype;
-  CudnnAttention a;
-  a.gradient = gradient;
-  a.q = OperandOf(dtype, views.query);
-  a.k = OperandOf(dtype, views.key);
-  a.v = OperandOf(dtype, views.value);
-  a.y = OperandOf(dtype, views.PlacedView(views.YShape()));
-  if (gradient) {
-    a.dq = OperandOf(dtype, views.PlacedView(views.query.shape));
-    a.dk = OperandOf(dtype, views.PlacedView(views.key.shape));
-    a.dv = OperandOf(dtype, views.PlacedView(views.value.shape));
-  }
-  a.scale = static_cast<float>(node.attrs().GetFloat("scale"));
-  a.causal = node.attrs().GetBool("is_causal");
-  return a;
-}
-
 // Where each of query, key and value begins in the operand that holds it, in bytes.
 std::array<int64_t, 3> OffsetsOf(const ir::Node& node) {
   const ops::AttentionViews views = ops::AttentionViewsOf(node);
@@ -86,7 +67,7 @@ absl::Status SupportsAttention(const ir::Node& node, bool gradient) {
   if (cudnnGetVersion() < kOldestAttention) {
     return Unimplemented("cuDNN ", cudnnGetVersion(), "; expected ", kOldestAttention, " or newer");
   }
-  const CudnnAttention a = AttentionOf(node, gradient);
+  const CudnnAttention a = CudnnAttentionOf(node, gradient);
   for (const CudnnTensor* t : {&a.q, &a.k, &a.v}) {
     if (t->elements() == 0) return Unimplemented("nothing to do");
     if (t->dims[3] % 8 != 0 || t->dims[3] > 256) {
@@ -122,9 +103,7 @@ absl::StatusOr<std::vector<AttentionRun>> FindAttentionRuns(const CudnnAttention
                                                             size_t limit) {
   const auto lock = handle->Lock();
   const cuda::CudnnTarget target{handle->get(), nullptr};
-  HT_ASSIGN_OR_RETURN(const auto graph,
-                      cuda::CudnnAttentionGraph::Make(AttentionRun::OneStep(attention), target));
-  HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans, cuda::FindCudnnPlans(graph, target, limit));
+  HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans, CudnnAttentionPlans(attention, target, limit));
   std::vector<AttentionRun> runs;
   for (CudnnPlan& plan : plans) runs.emplace_back(attention, std::move(plan), handle);
   return runs;
@@ -271,7 +250,7 @@ void AddCudnnAttention(KernelRegistry& r, const std::string& op, bool gradient) 
       r, "cudnn", op, {DType::kF16, DType::kBF16},
       [gradient](const ir::Node& node) { return SupportsAttention(node, gradient); },
       [gradient](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
-        const CudnnAttention attention = AttentionOf(node, gradient);
+        const CudnnAttention attention = CudnnAttentionOf(node, gradient);
         HT_ASSIGN_OR_RETURN(AttentionRun run, ChooseAttentionRun(attention));
         return std::unique_ptr<Kernel>(
             new CudnnAttentionKernel(attention, OffsetsOf(node), std::move(run)));
@@ -279,6 +258,33 @@ void AddCudnnAttention(KernelRegistry& r, const std::string& op, bool gradient) 
 }
 
 }  // namespace
+
+CudnnAttention CudnnAttentionOf(const ir::Node& node, bool gradient) {
+  const ops::AttentionViews views = ops::AttentionViewsOf(node);
+  const DType dtype = node.input_type(0).dtype;
+  CudnnAttention a;
+  a.gradient = gradient;
+  a.q = OperandOf(dtype, views.query);
+  a.k = OperandOf(dtype, views.key);
+  a.v = OperandOf(dtype, views.value);
+  a.y = OperandOf(dtype, views.PlacedView(views.YShape()));
+  if (gradient) {
+    a.dq = OperandOf(dtype, views.PlacedView(views.query.shape));
+    a.dk = OperandOf(dtype, views.PlacedView(views.key.shape));
+    a.dv = OperandOf(dtype, views.PlacedView(views.value.shape));
+  }
+  a.scale = static_cast<float>(node.attrs().GetFloat("scale"));
+  a.causal = node.attrs().GetBool("is_causal");
+  return a;
+}
+
+absl::StatusOr<std::vector<CudnnPlan>> CudnnAttentionPlans(const CudnnAttention& attention,
+                                                           const cuda::CudnnTarget& target,
+                                                           size_t limit) {
+  HT_ASSIGN_OR_RETURN(const auto graph,
+                      cuda::CudnnAttentionGraph::Make(AttentionRun::OneStep(attention), target));
+  return cuda::FindCudnnPlans(graph, target, limit);
+}
 
 void Register_cuda_cudnn_attention(KernelRegistry& r) {
   AddCudnnAttention(r, "scaled_dot_product_attention", false);

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "halftone/graph/ops/support/window.h"
-#include "halftone/kernels/cuda/cudnn/conv_run.h"
+#include "halftone/kernels/cuda/ops/cudnn_nodes.h"
 #include "halftone/kernels/cuda/runtime/autotune.h"
 #include "halftone/kernels/cuda/runtime/autotune_cache.h"
 #include "halftone/kernels/cuda/runtime/kernel.h"
@@ -68,34 +68,7 @@ absl::Status Supports(const ir::Node& node, ConvProduct product) {
   return absl::OkStatus();
 }
 
-cuda::ConvRunShape ShapeOf(const ir::Node& node, ConvProduct product) {
-  OperandTypes t = TypesOf(node, product);
-  const ops::ConvGeometry g = ops::ConvGeometryOf(node);
-  cuda::ConvRunShape shape;
-  shape.reorder_filter = t.x.layout == ir::Layout::kChannelsLast && t.w.shape.dim(1) > 1 &&
-                         g.h.kernel * g.w.kernel > 1;
-  t.w.layout = t.x.layout;
-  CudnnConv& conv = shape.conv;
-  conv.product = product;
-  conv.x = TensorOf(t.x);
-  conv.w = TensorOf(t.w);
-  conv.y = TensorOf(t.y);
-  for (const ops::WindowAxis* axis : g.axes()) {
-    conv.stride.push_back(axis->stride);
-    conv.padding.push_back(axis->padding);
-    conv.dilation.push_back(axis->dilation);
-  }
-  conv.allow_tf32 = node.attrs().GetBool("tf32");
-  conv.deterministic = node.attrs().GetBool("deterministic");
-  if (product == ConvProduct::kForward && node.num_inputs() > 2) {
-    conv.has_bias = true;
-    conv.bias_dtype = CudnnDType(node.input_type(2).dtype);
-  }
-  return shape;
-}
-
-// How a plan's graph differs from the convolution.
-enum class Way : uint8_t { kDirect, kWidened };
+using Way = CudnnConvWay;
 constexpr std::pair<Way, const char*> kWays[] = {{Way::kDirect, "direct"},
                                                  {Way::kWidened, "widened"}};
 
@@ -118,17 +91,11 @@ absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
                                               cuda::CudnnHandle* handle, size_t limit) {
   const auto lock = handle->Lock();
   const cuda::CudnnTarget target{handle->get(), nullptr};
-  const bool mixed = shape.conv.w.dtype != shape.conv.x.dtype;
   std::vector<ConvRun> runs;
   absl::Status refusal;
   const auto find = [&](Way way) -> absl::Status {
-    const std::optional<CudnnConv> conv = GraphOfWay(shape.conv, way);
-    if (!conv.has_value()) return Unimplemented("it would be the same convolution");
-    HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnConvGraph::Make(*conv, target));
-    // No heuristic names an engine that makes f32 of 16 bit.
     HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans,
-                        mixed && way == Way::kDirect ? cuda::TryCudnnEngines(graph, target, limit)
-                                                     : cuda::FindCudnnPlans(graph, target, limit));
+                        CudnnConvPlans(shape.conv, way, target, limit));
     for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), handle);
     return absl::OkStatus();
   };
@@ -248,7 +215,7 @@ void AddCudnnConv(KernelRegistry& r, const std::string& op, ConvProduct product)
       r, "cudnn", op, {DType::kF32, DType::kF16, DType::kBF16},
       [product](const ir::Node& node) { return Supports(node, product); },
       [product](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
-        const cuda::ConvRunShape shape = ShapeOf(node, product);
+        const cuda::ConvRunShape shape = CudnnConvOf(node, product);
         HT_ASSIGN_OR_RETURN(ConvRun run, ChooseRun(shape));
         return std::unique_ptr<Kernel>(
             new CudnnConvKernel(product, shape.conv.has_bias, std::move(run)));
@@ -256,6 +223,44 @@ void AddCudnnConv(KernelRegistry& r, const std::string& op, ConvProduct product)
 }
 
 }  // namespace
+
+cuda::ConvRunShape CudnnConvOf(const ir::Node& node, ConvProduct product) {
+  OperandTypes t = TypesOf(node, product);
+  const ops::ConvGeometry g = ops::ConvGeometryOf(node);
+  cuda::ConvRunShape shape;
+  shape.reorder_filter = t.x.layout == ir::Layout::kChannelsLast && t.w.shape.dim(1) > 1 &&
+                         g.h.kernel * g.w.kernel > 1;
+  t.w.layout = t.x.layout;
+  CudnnConv& conv = shape.conv;
+  conv.product = product;
+  conv.x = TensorOf(t.x);
+  conv.w = TensorOf(t.w);
+  conv.y = TensorOf(t.y);
+  for (const ops::WindowAxis* axis : g.axes()) {
+    conv.stride.push_back(axis->stride);
+    conv.padding.push_back(axis->padding);
+    conv.dilation.push_back(axis->dilation);
+  }
+  conv.allow_tf32 = node.attrs().GetBool("tf32");
+  conv.deterministic = node.attrs().GetBool("deterministic");
+  if (product == ConvProduct::kForward && node.num_inputs() > 2) {
+    conv.has_bias = true;
+    conv.bias_dtype = CudnnDType(node.input_type(2).dtype);
+  }
+  return shape;
+}
+
+absl::StatusOr<std::vector<CudnnPlan>> CudnnConvPlans(const CudnnConv& conv, CudnnConvWay way,
+                                                      const cuda::CudnnTarget& target,
+                                                      size_t limit) {
+  const std::optional<CudnnConv> of_way = GraphOfWay(conv, way);
+  if (!of_way.has_value()) return Unimplemented("it would be the same convolution");
+  HT_ASSIGN_OR_RETURN(const auto graph, cuda::CudnnConvGraph::Make(*of_way, target));
+  // No heuristic names an engine that makes f32 of 16 bit.
+  const bool mixed = conv.w.dtype != conv.x.dtype;
+  return mixed && way == Way::kDirect ? cuda::TryCudnnEngines(graph, target, limit)
+                                      : cuda::FindCudnnPlans(graph, target, limit);
+}
 
 void Register_cuda_cudnn_conv(KernelRegistry& r) {
   for (const int dims : ops::kConvDims) {
