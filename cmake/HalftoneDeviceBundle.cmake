@@ -20,6 +20,7 @@ function(halftone_device_bundle)
   install(TARGETS ${programs} RUNTIME DESTINATION bin ${part})
   install(TARGETS halftone_cuda LIBRARY DESTINATION lib ${part})
   install(PROGRAMS tests/cuda/on_device.sh DESTINATION . ${part})
+  install(FILES tests/cuda/on_device_shards.sh DESTINATION . ${part})
   install(FILES benchmarks/peers/torch_workloads.py DESTINATION peers ${part})
   add_custom_target(device_bundle
     COMMAND ${CMAKE_SOURCE_DIR}/cmake/device_bundle.sh ${CMAKE_BINARY_DIR}

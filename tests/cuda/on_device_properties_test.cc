@@ -1,8 +1,10 @@
 // cuDNN's description of the device: what its heuristics go by. With it, plans for a device can be
 // looked at on a machine that has none; HALFTONE_DEVICE_PROPERTIES names the file to write it to.
+#include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -34,6 +36,15 @@ std::string Json(cudnnBackendDescriptor_t d) {
                                      size, &size, text.data()),
             CUDNN_STATUS_SUCCESS);
   return text.data();
+}
+
+// One soname serves CUDA 12 and 13, so the loader may find the other.
+TEST(CudnnDeviceProperties, TheLibraryIsOfTheRuntimesCuda) {
+  int runtime = 0;
+  ASSERT_EQ(cudaRuntimeGetVersion(&runtime), cudaSuccess);
+  std::printf("cuDNN %zu for CUDA %zu, runtime %d\n", cudnnGetVersion(), cudnnGetCudartVersion(),
+              runtime);
+  EXPECT_EQ(cudnnGetCudartVersion() / 1000, static_cast<size_t>(runtime / 1000));
 }
 
 TEST(CudnnDeviceProperties, GoToJsonAndBack) {
