@@ -1,19 +1,14 @@
 #include "halftone/passes/autodiff/insert_optimizers.h"
 
-#include <algorithm>
 #include <deque>
 #include <map>
-#include <optional>
-#include <set>
+#include <string>
+#include <vector>
 
-#include "halftone/optim/ema.h"
 #include "halftone/optim/update_nodes.h"
-#include "halftone/optim/update_rule.h"
 #include "halftone/passes/amp/scaling.h"
-#include "halftone/passes/autodiff/gather_weights.h"
 #include "halftone/passes/autodiff/mixed_scales.h"
-#include "halftone/passes/autodiff/reverse_sweep.h"
-#include "halftone/passes/autodiff/row_gradients.h"
+#include "halftone/passes/autodiff/optimizer_lowering.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
 namespace halftone::passes {
@@ -22,376 +17,9 @@ namespace {
 constexpr char kInsertOptimizersPass[] = "insert-optimizers";
 
 using ir::Expr;
-using optim::StateVariable;
-using Names = std::vector<std::string>;
 
-// Who commits to which variable.
-using Writers = std::map<std::string, std::string>;
-
-// One optimizer on its way from markers, one for each parameter group, to nodes.
-class Lowering {
- public:
-  Lowering(ir::Node* marker, ir::Node* scaler)
-      : groups_{marker}, scaler_(scaler), b_(BuilderLike(*marker, kInsertOptimizersPass)) {}
-
-  // A further group. Error: InvalidArgument for one that is there already or that disagrees in what
-  // holds for the whole optimizer.
-  absl::Status AddGroup(ir::Node* marker) {
-    const auto number = [](const ir::Node* group) { return group->attrs().GetInt("group"); };
-    for (const ir::Node* group : groups_) {
-      if (number(group) != number(marker)) continue;
-      return InvalidArgument("optimizer \"", name(), "\" is declared twice; expected once");
-    }
-    for (const char* common :
-         {"rule", "scaler", "skip", "skip_nonfinite", "update_buffers_on_skip", "clip_norm",
-          "clip_norm_of_all", "accumulated", "ema", "rounding", "seed"}) {
-      if (ir::Equal(*attrs().Find(common), *marker->attrs().Find(common))) continue;
-      return InvalidArgument("optimizer \"", name(), "\": ", common, " of group ", number(marker),
-                             " is not that of group ", number(groups_[0]),
-                             "; expected one for the optimizer");
-    }
-    groups_.push_back(marker);
-    return absl::OkStatus();
-  }
-
-  // What holds for all groups.
-  const ir::Attributes& attrs() const { return groups_[0]->attrs(); }
-  const std::string& name() const { return attrs().GetString("name"); }
-  ir::Builder& builder() { return b_; }
-  const ir::Node& origin() const { return *groups_[0]; }
-
-  bool has_gradients() const {
-    return std::any_of(groups_.begin(), groups_.end(), [](const ir::Node* group) {
-      return group->num_inputs() > 0 || !Elsewhere(*group).empty();
-    });
-  }
-  // Whether it skips steps.
-  bool checked() const {
-    return has_gradients() && (scaler_ != nullptr || attrs().GetBool("skip_nonfinite"));
-  }
-  bool skips_on_any() const { return attrs().GetString("skip") == "any"; }
-  bool guards_buffers() const {
-    return checked() && scaler_ == nullptr && !attrs().GetBool("update_buffers_on_skip");
-  }
-  // The largest norm over this and other optimizers; 0: none.
-  double clip_norm_of_all() const {
-    return has_gradients() ? attrs().GetFloat("clip_norm_of_all") : 0;
-  }
-  ir::Value finite() const { return finite_.value(); }
-  Expr norm() const { return norm_; }
-
-  // Takes rows where gradients need not be whole. Of all optimizers before any update, since
-  // making rows may fault: parameters are written in place behind the last fault.
-  absl::Status TakeRows(PassContext& context) {
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      HT_ASSIGN_OR_RETURN(const optim::UpdateRule rule, optim::RuleOfMarker(groups_[g]->attrs()));
-      for (int i = 0; i < groups_[g]->num_inputs(); ++i) {
-        const GradientOwner owner{name(), attrs().GetString("rule"), ParameterOf(g, i)};
-        HT_ASSIGN_OR_RETURN(const std::optional<RowGradient> rows,
-                            FindRows(b_, groups_[g]->input(i), rule, owner, context));
-        if (rows.has_value()) rows_[{g, i}] = *rows;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  // Inverse scale, norm, finite flag and clip coefficient.
-  absl::Status AddStatistics() {
-    const double clip_norm = attrs().GetFloat("clip_norm");
-    const Expr one = b_.Scalar(DType::kF32, 1);
-    inverse_scale_ = one;
-    clip_ = one;
-    if (!has_gradients()) {
-      norm_ = b_.Scalar(DType::kF32, 0);
-      return b_.status();
-    }
-    if (attrs().GetBool("accumulated")) {
-      inverse_scale_ = optim::InverseScaleNodes(b_.Var(optim::MicroBatches()));
-    } else if (scaler_ != nullptr) {
-      inverse_scale_ = optim::InverseScaleNodes(ScalerVariable(b_, *scaler_, "scale"));
-    }
-    if (!checked() && clip_norm == 0 && clip_norm_of_all() == 0 && !NormIsRead()) {
-      return b_.status();
-    }
-    std::vector<Expr> inputs = StatisticsInputs();
-    const std::vector<Expr> stats = is_sharded() ? StatsOverRanks(inputs) : StatsOf(inputs);
-    HT_RETURN_IF_ERROR(b_.status());
-    finite_ = stats[0];
-    norm_ = stats[1];
-    if (clip_norm > 0) clip_ = optim::ClipCoefficientNodes(norm_, finite_, clip_norm);
-    if (scaler_ != nullptr) scaler_->add_input(finite_.value());
-    const std::string first_bad = optim::FirstNonFiniteVariable(name());
-    b_.Var(StateVariable(first_bad, {DType::kI32, {}}, -1, ir::VariableKind::kScaler));
-    b_.Commit(first_bad, stats[2]);
-    return b_.status();
-  }
-
-  // `apply`: the flag that this optimizer obeys.
-  void SetApply(Expr apply) { apply_ = apply; }
-  Expr apply() const { return apply_; }
-  void SetClip(Expr clip) { clip_ = clip; }
-
-  absl::Status AddUpdates(Writers& writers, PassContext& context) {
-    HT_ASSIGN_OR_RETURN(std::vector<GroupUpdate> updates, GroupUpdates());
-    Expr steps = b_.Var(StateVariable(optim::AppliedStepsVariable(name()), {DType::kI64, {}}, 0));
-    HT_RETURN_IF_ERROR(b_.status());
-    if (has_gradients()) {
-      for (GroupUpdate& update : updates) {
-        update.lr = optim::LearningRateNodes(update.schedule, update.lr, steps);
-      }
-      const Expr one = b_.Scalar(DType::kI64, 1);
-      b_.NameNext(Named("step"));
-      Expr step = b_.Op("add", {steps, one});
-      std::optional<GatherWeights> gathering;
-      if (is_sharded()) {
-        gathering.emplace(b_, name(), attrs().GetInt("ranks"), attrs().GetInt("rank"),
-                          attrs().GetInt("bucket_bytes"));
-      }
-      for (const Update& at : UpdateOrder()) {
-        HT_RETURN_IF_ERROR(TakeWriter(at, writers));
-        if (at.input >= 0) {
-          HT_RETURN_IF_ERROR(AddUpdate(updates[at.group], at, step));
-          ++context.stats["updates"];
-        }
-        if (!gathering.has_value()) continue;
-        HT_RETURN_IF_ERROR(gathering->Add(*groups_[0]->graph().FindVariable(at.param),
-                                          OwnerOf(at.group, at.param),
-                                          at.input >= 0 ? updated_.at(at.param) : Expr()));
-      }
-      if (attrs().GetBool("ema")) HT_RETURN_IF_ERROR(AddAverages(context));
-      if (gathering.has_value()) HT_RETURN_IF_ERROR(gathering->Finish());
-      b_.Commit(optim::AppliedStepsVariable(name()),
-                IsSplat(apply_.value(), 1) ? step : b_.Op("where", {apply_, step, steps}));
-    }
-    ++context.stats["optimizers"];
-    return b_.status();
-  }
-
-  void RemoveMarkers() {
-    ir::Graph& graph = groups_[0]->graph();
-    for (const ir::Node* group : groups_) {
-      if (norm_.valid()) graph.ReplaceUses(group->output(0), norm_.value());
-      graph.ReplaceUses(group->output(1), apply_.value());
-    }
-    graph.Remove(groups_);
-  }
-
- private:
-  // What the updates of one group have in common.
-  struct GroupUpdate {
-    optim::UpdateRule rule;
-    optim::LRSchedule schedule;
-    Expr lr;
-  };
-
-  // Of a parameter whose gradient is there: an input of its group, or -1 where another rank has it.
-  struct Update {
-    size_t group;
-    int input;
-    std::string param;
-  };
-
-  static const Names& Elsewhere(const ir::Node& group) {
-    return group.attrs().Get<Names>("grads_elsewhere");
-  }
-  // Whether each rank updates some of the parameters alone.
-  bool is_sharded() const { return !attrs().GetInts("owners").empty(); }
-  int64_t OwnerOf(size_t group, const std::string& param) const {
-    const Names& params = groups_[group]->attrs().Get<Names>("params");
-    const auto at = std::find(params.begin(), params.end(), param) - params.begin();
-    return groups_[group]->attrs().GetInts("owners")[static_cast<size_t>(at)];
-  }
-
-  // A node name that tells whose node it is: "optimizer0.step".
-  std::string Named(const char* what) const { return name() + "." + what; }
-
-  bool NormIsRead() const {
-    const ir::UseMap uses(groups_[0]->graph());
-    return std::any_of(groups_.begin(), groups_.end(), [&uses](const ir::Node* group) {
-      return uses.is_output(group->output(0)) || !uses.uses(group->output(0)).empty();
-    });
-  }
-
-  const std::string& ParameterOf(size_t group, int input) const {
-    const ir::Attributes& attrs = groups_[group]->attrs();
-    return attrs.Get<Names>("grad_params")[static_cast<size_t>(input)];
-  }
-
-  // What the statistics see of a gradient: rows have all that is not 0.
-  Expr GradientOf(size_t group, int input) {
-    const auto rows = rows_.find({group, input});
-    return rows != rows_.end() ? rows->second.rows : b_.Wrap(groups_[group]->input(input));
-  }
-
-  // One gradient for every parameter, so that grad_stats' index counts in `params`, group after
-  // group; a parameter without gradient gets an empty one.
-  std::vector<Expr> StatisticsInputs() {
-    std::vector<Expr> inputs = {inverse_scale_};
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      std::map<std::string, Expr> gradients;
-      for (int i = 0; i < groups_[g]->num_inputs(); ++i) {
-        gradients[ParameterOf(g, i)] = GradientOf(g, i);
-      }
-      for (const std::string& param : groups_[g]->attrs().Get<Names>("params")) {
-        auto it = gradients.find(param);
-        inputs.push_back(it != gradients.end() ? it->second
-                                               : b_.Constant(Tensor::Zeros(DType::kF32, Shape{0})));
-      }
-    }
-    return inputs;
-  }
-
-  std::vector<Expr> StatsOf(const std::vector<Expr>& inputs) {
-    b_.NameNext(Named("grad_stats"));
-    return b_.Make("grad_stats", inputs);
-  }
-
-  // The same bits from the parts that ranks have: of each gradient one has more than 0, so that sums are exact.
-  std::vector<Expr> StatsOverRanks(const std::vector<Expr>& inputs) {
-    b_.NameNext(Named("grad_squares"));
-    const Expr own = b_.Op("grad_squares", inputs);
-    b_.NameNext(Named("grad_squares_of_all"));
-    const Expr all = b_.Op("all_reduce", {own},
-                           {{"ranks", attrs().GetInt("ranks")}, {"reduction", std::string("sum")}});
-    b_.NameNext(Named("grad_stats"));
-    return b_.Make("grad_stats_of_squares", {all});
-  }
-
-  absl::StatusOr<std::vector<GroupUpdate>> GroupUpdates() {
-    std::vector<GroupUpdate> updates;
-    for (const ir::Node* group : groups_) {
-      const ir::Attributes& attrs = group->attrs();
-      GroupUpdate update;
-      HT_ASSIGN_OR_RETURN(update.rule, optim::RuleOfMarker(attrs));
-      HT_ASSIGN_OR_RETURN(update.schedule, optim::LRSchedule::Parse(attrs.GetString("schedule")));
-      const std::string variable =
-          optim::LearningRateVariable(name(), static_cast<size_t>(attrs.GetInt("group")));
-      update.lr = b_.Var(StateVariable(variable, {DType::kF32, {}}, attrs.GetFloat("lr")));
-      HT_RETURN_IF_ERROR(b_.status());
-      updates.push_back(std::move(update));
-    }
-    return updates;
-  }
-
-  // Where an update waits for no other gradient the order is that of the gradients, so that none lives
-  // longer than it must; else equal updates stand together. Where ranks have parts it is that of the
-  // parameters, which all have.
-  std::vector<Update> UpdateOrder() const {
-    std::vector<Update> order;
-    for (size_t group = 0; group < groups_.size(); ++group) {
-      for (int i = 0; i < groups_[group]->num_inputs(); ++i) {
-        order.push_back({group, i, ParameterOf(group, i)});
-      }
-      for (const std::string& param : Elsewhere(*groups_[group])) {
-        order.push_back({group, -1, param});
-      }
-    }
-    if (is_sharded()) {
-      const auto place = [this](const Update& at) {
-        const Names& params = groups_[at.group]->attrs().Get<Names>("params");
-        return std::pair(at.group, std::find(params.begin(), params.end(), at.param));
-      };
-      std::stable_sort(order.begin(), order.end(), [&](const Update& a, const Update& b) {
-        return a.group != b.group ? a.group < b.group : place(a).second < place(b).second;
-      });
-      return order;
-    }
-    if (finite_.valid()) return order;
-    const auto gradient = [this](const Update& at) {
-      return KeyOf(groups_[at.group]->input(at.input));
-    };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](const Update& a, const Update& b) { return gradient(a) < gradient(b); });
-    return order;
-  }
-
-  // Makes this optimizer the one that changes a parameter.
-  absl::Status TakeWriter(const Update& at, Writers& writers) const {
-    if (groups_[at.group]->graph().FindVariable(at.param) == nullptr) {
-      return InvalidArgument(name(), ": parameter \"", at.param,
-                             "\" is not a variable of the graph");
-    }
-    const auto [writer, is_first] = writers.emplace(at.param, name());
-    if (is_first) return absl::OkStatus();
-    return InvalidArgument(name(), ": parameter \"", at.param, "\" is already changed by ",
-                           writer->second, "; expected one writer");
-  }
-
-  absl::Status AddUpdate(const GroupUpdate& update, const Update& at, Expr step) {
-    const auto& [group, input, param] = at;
-    const std::string& optimizer = name();
-    const ir::Variable* found = groups_[group]->graph().FindVariable(param);
-    const ir::Variable parameter = *found;  // declaring state moves the table
-    std::vector<Expr> inputs = {b_.Var(parameter),
-                                b_.Cast(GradientOf(group, input), parameter.type.dtype),
-                                update.lr,
-                                inverse_scale_,
-                                clip_,
-                                apply_,
-                                step};
-    const auto rows = rows_.find({group, input});
-    if (rows != rows_.end()) inputs.push_back(rows->second.ids);
-    std::vector<std::string> committed = {param};
-    for (const optim::StateSlot& slot : update.rule.slots) {
-      committed.push_back(optim::SlotVariable(optimizer, param, slot.name));
-      inputs.push_back(b_.Var(StateVariable(committed.back(), parameter.type, slot.initial)));
-    }
-    b_.NameNext(param + "_next");
-    const std::string& op = rows != rows_.end() ? update.rule.rows_op : update.rule.op;
-    ir::Attributes of_node = update.rule.attrs;
-    if (IsLow(parameter.type.dtype)) {
-      of_node.Set("seed", optim::RoundingSeed(attrs().GetInt("seed"), optimizer, param));
-    }
-    std::vector<Expr> outputs = b_.Make(op, inputs, of_node);
-    HT_RETURN_IF_ERROR(b_.status());
-    for (size_t k = 0; k < committed.size(); ++k) b_.Commit(committed[k], outputs[k]);
-    updated_.emplace(param, outputs[0]);
-    return b_.status();
-  }
-
-  // Behind all updates, so that launches of neighbours stay whole. Of a parameter without a gradient
-  // too, as it is: no average may be left at its first value.
-  absl::Status AddAverages(PassContext& context) {
-    const optim::Ema ema = optim::Ema::Of(attrs());
-    HT_RETURN_IF_ERROR(Annotate(ema.Validate(), Concat("optimizer \"", name(), "\": ")));
-    const std::string counter = optim::EmaStepsVariable(name());
-    const Expr before = b_.Var(StateVariable(counter, {DType::kI64, {}}, 0));
-    const Expr one = b_.Scalar(DType::kI64, 1);
-    b_.NameNext(Named("ema_step"));
-    const Expr update = b_.Op("add", {before, one});
-    const Expr weight = optim::EmaWeightNodes(ema, update);
-    HT_RETURN_IF_ERROR(b_.status());
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      const ir::Node* const group = groups_[g];
-      for (const std::string& param : group->attrs().Get<Names>("params")) {
-        const ir::Variable* variable = group->graph().FindVariable(param);
-        if (variable == nullptr) continue;
-        if (is_sharded() && OwnerOf(g, param) != attrs().GetInt("rank")) continue;
-        const auto updated = updated_.find(param);
-        const Expr value =
-            updated != updated_.end() ? updated->second : b_.Var(ir::Variable(*variable));
-        const std::string slot = optim::SlotVariable(name(), param, optim::kEmaSlot);
-        const Expr average = b_.Var(StateVariable(slot, value.type(), 0));
-        b_.Commit(slot,
-                  optim::EmaNode(param + "_ema_next", average, value, weight, apply_, update));
-        HT_RETURN_IF_ERROR(b_.status());
-        ++context.stats["averages"];
-      }
-    }
-    b_.Commit(counter,
-              IsSplat(apply_.value(), 1) ? update : b_.Op("where", {apply_, update, before}));
-    return b_.status();
-  }
-
-  std::vector<ir::Node*> groups_;
-  ir::Node* scaler_;  // null: no loss scaling
-  ir::Builder b_;
-  Expr inverse_scale_, norm_, finite_, clip_, apply_;
-  std::map<std::pair<size_t, int>, RowGradient> rows_;  // by group and input, where not dense
-  std::map<std::string, Expr> updated_;                 // parameters and their new values
-};
-
-using Lowerings = std::deque<Lowering>;  // values point to their builder, which must not move
+// Values point to their builder, which must not move.
+using Lowerings = std::deque<OptimizerLowering>;
 
 class InsertOptimizers : public Pass {
  public:
@@ -402,20 +30,20 @@ class InsertOptimizers : public Pass {
     Lowerings lowerings;
     HT_RETURN_IF_ERROR(Collect(graph, lowerings));
     if (lowerings.empty()) return false;
-    Writers writers;
+    ParameterWriters writers;
     for (const ir::Node* commit : graph.commits()) {
       writers[commit->attrs().GetString("variable")] = "a commit";
     }
     std::vector<ir::Value> flags, buffer_flags;
-    for (Lowering& lowering : lowerings) HT_RETURN_IF_ERROR(lowering.TakeRows(context));
-    for (Lowering& lowering : lowerings) {
+    for (OptimizerLowering& lowering : lowerings) HT_RETURN_IF_ERROR(lowering.TakeRows(context));
+    for (OptimizerLowering& lowering : lowerings) {
       HT_RETURN_IF_ERROR(lowering.AddStatistics());
       if (lowering.checked()) flags.push_back(lowering.finite());
       if (lowering.guards_buffers()) buffer_flags.push_back(lowering.finite());
     }
-    for (Lowering& lowering : lowerings) lowering.SetApply(ApplyFlag(lowering, flags));
+    for (OptimizerLowering& lowering : lowerings) lowering.SetApply(ApplyFlag(lowering, flags));
     HT_RETURN_IF_ERROR(ClipOverAll(lowerings));
-    for (Lowering& lowering : lowerings) {
+    for (OptimizerLowering& lowering : lowerings) {
       HT_RETURN_IF_ERROR(lowering.AddUpdates(writers, context));
     }
     if (!buffer_flags.empty()) {
@@ -423,27 +51,28 @@ class InsertOptimizers : public Pass {
                                                               kInsertOptimizersPass, buffer_flags));
       context.stats["guarded_buffers"] += guarded;
     }
-    for (Lowering& lowering : lowerings) lowering.RemoveMarkers();
+    for (OptimizerLowering& lowering : lowerings) lowering.RemoveMarkers();
     HT_RETURN_IF_ERROR(graph.Sort());
     return true;
   }
 
  private:
   static absl::Status Collect(const ir::Graph& graph, Lowerings& lowerings) {
-    std::map<std::string, Lowering*> known;
+    std::map<std::string, OptimizerLowering*> known;
     for (ir::Node* marker : FindMarkers(graph, "optimizer")) {
-      Lowering*& lowering = known[marker->attrs().GetString("name")];
+      OptimizerLowering*& lowering = known[marker->attrs().GetString("name")];
       if (lowering != nullptr) {
         HT_RETURN_IF_ERROR(lowering->AddGroup(marker));
         continue;
       }
-      lowerings.emplace_back(marker, FindScaler(graph, marker->attrs().GetString("scaler")));
+      lowerings.emplace_back(marker, FindScaler(graph, marker->attrs().GetString("scaler")),
+                             kInsertOptimizersPass);
       lowering = &lowerings.back();
     }
     return absl::OkStatus();
   }
 
-  static Expr ApplyFlag(Lowering& lowering, const std::vector<ir::Value>& flags) {
+  static Expr ApplyFlag(OptimizerLowering& lowering, const std::vector<ir::Value>& flags) {
     ir::Builder& b = lowering.builder();
     if (!lowering.has_gradients()) return b.Scalar(DType::kBool, 0);
     if (lowering.skips_on_any()) return AllOf(b, flags);
@@ -454,8 +83,8 @@ class InsertOptimizers : public Pass {
   // as squares in f64. One that skips the step is left out; a norm that is not finite although its
   // optimizer goes on clips nothing.
   static absl::Status ClipOverAll(Lowerings& lowerings) {
-    std::vector<Lowering*> members;
-    for (Lowering& lowering : lowerings) {
+    std::vector<OptimizerLowering*> members;
+    for (OptimizerLowering& lowering : lowerings) {
       if (lowering.clip_norm_of_all() > 0) members.push_back(&lowering);
     }
     if (members.empty()) return absl::OkStatus();
@@ -463,7 +92,7 @@ class InsertOptimizers : public Pass {
     ir::Builder& b = members[0]->builder();
     Expr sum = b.Scalar(DType::kF64, 0);
     std::vector<ir::Value> go_on_finite;
-    for (const Lowering* member : members) {
+    for (const OptimizerLowering* member : members) {
       if (member->clip_norm_of_all() != largest) {
         return InvalidArgument("optimizer \"", member->name(), "\": clip_norm_of_all is ",
                                member->clip_norm_of_all(), ", that of \"", members[0]->name(),
@@ -482,7 +111,7 @@ class InsertOptimizers : public Pass {
     const Expr norm = b.Cast(b.Op("sqrt", {sum}), DType::kF32);
     const Expr clip = optim::ClipCoefficientNodes(norm, AllOf(b, go_on_finite), largest);
     HT_RETURN_IF_ERROR(b.status());
-    for (Lowering* member : members) member->SetClip(member->builder().Wrap(clip.value()));
+    for (OptimizerLowering* member : members) member->SetClip(member->builder().Wrap(clip.value()));
     return absl::OkStatus();
   }
 };
