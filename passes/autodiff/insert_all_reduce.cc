@@ -121,6 +121,7 @@ class Reduction {
     if (shards()) {
       for (ir::Node* optimizer : optimizers) HT_RETURN_IF_ERROR(LeaveOwn(*optimizer));
     }
+    HT_RETURN_IF_ERROR(ShareFlags());
     context.stats["buckets"] += static_cast<int64_t>(buckets_.size());
     for (const Bucket& bucket : buckets_) {
       context.stats["gradients"] += static_cast<int64_t>(bucket.gradients.size());
@@ -253,6 +254,24 @@ class Reduction {
       graph_.ReplaceUses(optimizer.output(static_cast<int>(i)), outputs[i].value());
     }
     graph_.Remove({&optimizer});
+    return absl::OkStatus();
+  }
+
+  // What scalers have heard over a window, each rank of its own gradients (accumulate-gradients): whether all
+  // ranks' were finite.
+  absl::Status ShareFlags() {
+    const int64_t ranks = marker_.attrs().GetInt("ranks");
+    for (ir::Node* scaler : FindMarkers(graph_, "scaler")) {
+      for (int i = 0; i < scaler->num_inputs(); ++i) {
+        const Expr own = b_.Cast(b_.Wrap(scaler->input(i)), DType::kF32);
+        b_.NameNext(scaler->attrs().GetString("name") + ".finite_ranks");
+        const Expr sum =
+            b_.Op("all_reduce", {own}, {{"ranks", ranks}, {"reduction", std::string("sum")}});
+        const Expr all = b_.Op("equal", {sum, b_.Scalar(DType::kF32, static_cast<double>(ranks))});
+        HT_RETURN_IF_ERROR(b_.status());
+        scaler->set_input(i, all.value());
+      }
+    }
     return absl::OkStatus();
   }
 

@@ -27,7 +27,7 @@
 // Every step of a data parallel job has a reduction behind the last node that can fault, if need be
 // one of no gradient: each carries word of a rank whose step has failed, which ends it on all ranks.
 // The step that sums the gradients of a micro-batch (accumulate-gradients) has that one alone, the one that
-// updates by them reduces the sums: once per window.
+// updates by them reduces the sums: once per window. Flags that scalers keep over a window are all ranks' then.
 //
 // requires:   autodiff, scale-losses and accumulate-gradients ran.
 // guarantees: no `data_parallel` marker is left. Of one rank nothing else changes. The order of starts

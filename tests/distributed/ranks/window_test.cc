@@ -1,6 +1,7 @@
 // Windows of micro-batches in a job: each rank has sums of its own until the window ends, and a checkpoint in the
 // middle of one has those of all.
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -143,6 +144,37 @@ TEST(Window, GoesOnInACallThatCompiles) {
   }
   EXPECT_EQ(together.graph.accumulated_micro_batches(), 0);
   EXPECT_LE(RelativeDistance(together.State(), alone.State()), 1e-6);
+}
+
+// Each of two scalers hears of its own gradients, and of those of all ranks: else their scales would differ.
+TEST(Window, TellsScalersOfTheGradientsOfAllRanks) {
+  Linear layer(12, 10);
+  RankGraph graph;
+  graph.config.enable_amp(true, {.dtype = DType::kF16});
+  const ScalerHandle first = graph.set_grad_scaler(amp::GradScaler({.init_scale = 1024}));
+  const ScalerHandle second = graph.add_scaler(amp::GradScaler({.init_scale = 8}));
+  graph.fn = [&](const Values& in) -> Values {
+    const Value logits = layer(in[0]), loss = cross_entropy(logits, in[1]);
+    loss.backward();
+    (mean(logits) * in[2]).backward({.scaler = second});
+    return {loss};
+  };
+  graph.add_module("layer", layer);
+  graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
+  graph.config.accumulate_calls(2);
+  graph.config.data_parallel(kMean);
+  for (int call = 0; call < 4; ++call) {
+    std::vector<Tensor> in = OwnPart(BatchOf({8 * Size(), 12}, call));
+    const bool overflows = call == 1 && Rank() == 1;
+    in.push_back(
+        Tensor::Scalar(DType::kF32, overflows ? std::numeric_limits<double>::infinity() : 1));
+    Call(graph, in);
+    if (call % 2 == 0) continue;
+    EXPECT_EQ(graph.last_step_skipped(), call == 1);
+    EXPECT_EQ(first.scale(), 1024);
+    EXPECT_EQ(second.scale(), 4);
+  }
+  ExpectSameOnAllRanks(*graph.state_dict());
 }
 
 TEST(Window, MustBeOnAllRanks) {
