@@ -92,6 +92,8 @@ failed=()
 start=$SECONDS
 work=$out/.work
 mkdir -p "$work" || exit 2
+watcher=""
+trap 'rm -rf "$work" "$out/.output"; [[ -z $watcher ]] || kill "$watcher" 2>/dev/null' EXIT
 source "$bundle/on_device_shards.sh"
 
 say() { printf '%s\n' "$@" | tee -a "$report"; }
@@ -143,7 +145,6 @@ watch_card() {
   done
   nvidia-smi "--query-gpu=$query,$reasons" --format=csv,noheader,nounits -l 5 >"$out/card.csv" 2>>"$log" &
   watcher=$!
-  trap 'kill "$watcher" 2>/dev/null' EXIT
 }
 
 # 0x1 is an idle card.
@@ -373,7 +374,6 @@ part attention attention
 part benchmarks benchmarks
 part memcheck sanitize memcheck '-Cudnn*'
 part racecheck sanitize racecheck "$shared_memory_tests"
-rm -rf "$output" "$work"
 what_the_card_did
 say "${failed[*]:+Not passed: }${failed[*]:-All passed}; $((SECONDS - start)) s in all."
 json "{\"part\": \"all\", \"failed\": $(quoted "${failed[*]:-}"), \"seconds\": $((SECONDS - start))}"
