@@ -1,4 +1,4 @@
-// Kernels with planted mistakes, of one block except for TwoBlocks.
+// Kernels with planted mistakes, of one block except for TwoBlocks and DistantBlocks.
 #include "halftone/kernels/cuda/device/device.cuh"
 #include "halftone/tests/cuda/planted_bugs.h"
 
@@ -67,6 +67,16 @@ __global__ void TwoBlocksKernel(int* to, bool planted) {
   if (threadIdx.x == 0) to[planted ? 0 : blockIdx.x] = static_cast<int>(blockIdx.x);
 }
 
+// Behind a barrier: clocks of barriers are another way in which blocks could seem ordered.
+__global__ void DistantBlocksKernel(int* to, int other) {
+  HT_SHARED(int, part, [kThreads]);
+  const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
+  part[t] = block;
+  __syncthreads();
+  if (block == 0 || block == other) to[t] = part[(t + 33) % kThreads];
+  __syncthreads();
+}
+
 __global__ void TwoBarriersKernel(int* to, bool planted) {
   const int t = static_cast<int>(threadIdx.x);
   if (planted && t < 16) {
@@ -122,6 +132,9 @@ cudaError_t LaunchCount(int* count, bool planted) {
 }
 cudaError_t LaunchTwoBlocks(int* to, bool planted) {
   return cuda::LaunchKernel(TwoBlocksKernel, 2, kThreads, 0, nullptr, to, planted);
+}
+cudaError_t LaunchDistantBlocks(int* to, int other) {
+  return cuda::LaunchKernel(DistantBlocksKernel, kDistantBlocks, kThreads, 0, nullptr, to, other);
 }
 cudaError_t LaunchTwoBarriers(int* to, bool planted) {
   return cuda::LaunchKernel(TwoBarriersKernel, 1, kThreads, 0, nullptr, to, planted);

@@ -23,6 +23,9 @@ cudaError_t LaunchShift(int* to, bool planted);
 cudaError_t LaunchCount(int* count, bool planted);
 // Two blocks write their numbers. Planted: to the same element.
 cudaError_t LaunchTwoBlocks(int* to, bool planted);
+// Of kDistantBlocks blocks the first and `other`, if there is one of that number, write to[t].
+inline constexpr int kDistantBlocks = 140;
+cudaError_t LaunchDistantBlocks(int* to, int other);
 
 // Planted: threads below 16 wait at another barrier.
 cudaError_t LaunchTwoBarriers(int* to, bool planted);

@@ -124,6 +124,24 @@ TEST_F(PlantedBugDeathTest, LostUpdate) { ExpectRace(LaunchCount); }
 
 TEST_F(PlantedBugDeathTest, TwoBlocksOnOneCell) { ExpectRace(LaunchTwoBlocks); }
 
+// Two blocks may share a set of fibers (race_detector.h) in a grid, but not in all of them.
+TEST_F(PlantedBugDeathTest, DistantBlocksOnOneCell) {
+  if (!kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer alone sees it";
+  const auto launch = [](int other) {
+    return [other](int* to) {
+      cudaError_t error = cudaSuccess;
+      for (int i = 0; i < 20 && error == cudaSuccess; ++i) error = LaunchDistantBlocks(to, other);
+      return error;
+    };
+  };
+  for (const int other : {2, 64, kDistantBlocks - 1}) {
+    EXPECT_EXIT(RunAndExit(launch(other)), ExitedWithCode(kRaceReported),
+                "ThreadSanitizer: data race")
+        << "blocks 0 and " << other;
+  }
+  EXPECT_EXIT(RunAndExit(launch(kDistantBlocks)), ExitedWithCode(0), "");
+}
+
 TEST(PlantedBug, DivergentBarrier) {
   ExpectReport(LaunchTwoBarriers,
                "divergent barrier: threads of one block wait at the __syncthreads() of lines ");

@@ -83,7 +83,7 @@ void ThreadMain() {
   }
 }
 
-void BeginBlock(Engine& e, uint64_t number) {
+void BeginBlock(Engine& e) {
   ++e.block_serial;
   ++e.statistics.blocks;
   e.num_started = e.num_done = e.num_at_barrier = 0;
@@ -103,7 +103,7 @@ void BeginBlock(Engine& e, uint64_t number) {
   e.shared.BeginBlock(e.shared_limit);
   e.static_bytes = 0;
   e.dynamic_shared = nullptr;
-  e.races.BeginBlock(number);
+  e.races.BeginBlock();
 }
 
 bool HasFailed(const Engine& e) { return e.failure[0] != 0; }
@@ -122,8 +122,8 @@ void TellOfDeadlock(Engine& e) {
                 e.num_done, e.num_at_barrier, in_warp, example == nullptr ? 0 : example->mask);
 }
 
-void RunBlock(Engine& e, uint64_t number) {
-  BeginBlock(e, number);
+void RunBlock(Engine& e) {
+  BeginBlock(e);
   while (!HasFailed(e) && e.num_done < e.num_threads) {
     const int next = e.ready.Take(e.order, e.current, e.random);
     if (next >= 0) {
@@ -268,14 +268,14 @@ std::string RunGrid(const Grid& grid, const KernelCall& kernel, Statistics& stat
         e.fibers[i].Create(ThreadMain, i);
     }
   }
-  e.races.BeginGrid(e.num_threads);
+  e.races.BeginGrid(e.num_threads, grid.seed);
   const uint64_t blocks = uint64_t{gridDim.x} * gridDim.y * gridDim.z;
   for (uint64_t i = 0; i < blocks && !HasFailed(e); ++i) {
     const uint64_t block = reverse ? blocks - 1 - i : i;
     blockIdx = {static_cast<unsigned>(block % gridDim.x),
                 static_cast<unsigned>(block / gridDim.x % gridDim.y),
                 static_cast<unsigned>(block / (uint64_t{gridDim.x} * gridDim.y))};
-    RunBlock(e, i);
+    RunBlock(e);
   }
   e.races.EndGrid();
   e.running = nullptr;

@@ -13,7 +13,9 @@ enum class ThreadOrder : uint8_t { kForward, kReverse, kRandom };
 struct Options {
   // HALFTONE_EMULATION_ORDER=forward|reverse|random sets what a program starts with.
   ThreadOrder order = ThreadOrder::kForward;
-  uint64_t seed = 1;  // of kRandom
+  // Of kRandom, and of which blocks the race detector tells apart in a grid.
+  // HALFTONE_EMULATION_SEED sets what a program starts with.
+  uint64_t seed = 1;
   // Work stays in its stream until something waits for it, so that a missing event or
   // synchronisation shows. False: it is done before the call returns.
   // HALFTONE_EMULATION_LAZY=1 sets what a program starts with.

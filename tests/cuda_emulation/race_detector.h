@@ -1,14 +1,23 @@
 // RaceDetector: tells ThreadSanitizer of the threads of the device and of what orders them. Each
 // CUDA thread is a TSan fiber; a barrier is a release by those that arrive and an acquire by those
 // that leave. Without TSan all of it is empty.
+//
+// Nothing orders two blocks of a grid, however far apart, but that threads of the same number take turns
+// in two sets of fibers: a conflict of such threads is seen where the sets of their blocks differ, which
+// are drawn at random in every grid. What a block leaves behind (the clocks of its barriers, accesses to
+// its shared memory) is nobody else's, or forgotten before it is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "halftone/tests/cuda_emulation/ready_set.h"
 #include "halftone/tests/cuda_emulation/sanitizers.h"
 
 #if defined(HT_EMULATION_TSAN)
+#include <sys/mman.h>
+
 extern "C" {
 void* __tsan_get_current_fiber();
 void* __tsan_create_fiber(unsigned flags);
@@ -16,6 +25,8 @@ void __tsan_destroy_fiber(void* fiber);
 void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 void __tsan_acquire(void* address);
 void __tsan_release(void* address);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
 }
 #endif
 
@@ -25,30 +36,27 @@ namespace halftone::emulation {
 
 class RaceDetector {
  public:
-  // Two sets of threads, used by turns: a thread of one block is not ordered with its namesake in
-  // the next block.
   static constexpr int kSets = 2;
-  // Blocks whose shared memory lies apart; then the grid is ordered once, so that no block seems to
-  // race with the former owner of its shared memory.
+  // Blocks whose shared memory and barriers are new; then the former ones are forgotten.
   static constexpr int kBlocksApart = 64;
 
   // What happened on the host so far is before everything in the grid.
-  void BeginGrid(int threads) {
+  void BeginGrid(int threads, uint64_t seed) {
     host_ = __tsan_get_current_fiber();
     threads_ = threads;
-    for (int set = 0; set < kSets; ++set) {
+    draw_ = Random(seed + ++grids_ * 0x632BE59BD9B4E019ull);
+    for (auto& set : fibers_) {
       for (int t = 0; t < threads; ++t) {
-        if (fibers_[set][t] == nullptr) fibers_[set][t] = __tsan_create_fiber(0);
+        if (set[t] == nullptr) set[t] = __tsan_create_fiber(0);
       }
     }
     __tsan_release(&grid_begin_);
   }
-  void BeginBlock(uint64_t number) {
-    if (number % kBlocksApart == kBlocksApart - 1) {
-      __tsan_acquire(&grid_end_);
-      __tsan_release(&grid_begin_);
-    }
-    set_ = static_cast<int>(number % kSets);
+  void BeginBlock() {
+    const uint64_t place = blocks_++ % kBlocksApart;
+    if (place == 0) RenewBarriers();
+    barriers_ = &all_barriers_[place];
+    set_ = static_cast<int>(draw_.Below(kSets));
   }
   int set() const { return set_; }
   void EndGrid() { __tsan_acquire(&grid_end_); }
@@ -73,26 +81,52 @@ class RaceDetector {
   // Each returns what to give to the Leave of the same barrier.
   int ArriveAtBlock() {
     const int phase = block_phase_ & 1;
-    __tsan_release(&block_sync_[phase]);
+    __tsan_release(&barriers_->of_block[phase]);
     return phase;
   }
-  void LeaveBlock(int phase) { __tsan_acquire(&block_sync_[phase]); }
+  void LeaveBlock(int phase) { __tsan_acquire(&barriers_->of_block[phase]); }
   void BlockComplete() { ++block_phase_; }
   int ArriveAtWarp(int warp) {
     const int phase = warp_phase_[warp] & 1;
-    __tsan_release(&warp_sync_[warp][phase]);
+    __tsan_release(&barriers_->of_warp[warp][phase]);
     return phase;
   }
-  void LeaveWarp(int warp, int phase) { __tsan_acquire(&warp_sync_[warp][phase]); }
+  void LeaveWarp(int warp, int phase) { __tsan_acquire(&barriers_->of_warp[warp][phase]); }
   void WarpComplete(int warp) { ++warp_phase_[warp]; }
+
+  // Makes pages new: nobody has accessed them yet. On the host's fiber.
+  static void Forget(void* pages, size_t bytes) {
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);  // else it would count as written by the host
+    if (mmap(pages, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != pages) {
+      std::abort();
+    }
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+  }
 
  private:
   static constexpr unsigned kNoSync = 1;
+  // TSan keeps a clock for 8 bytes.
+  struct Barriers {
+    uint64_t of_block[2], of_warp[32][2];
+  };
+  // Clocks go with the memory of their barriers.
+  void RenewBarriers() {
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    std::free(all_barriers_);
+    all_barriers_ = static_cast<Barriers*>(std::calloc(kBlocksApart, sizeof(Barriers)));
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    if (all_barriers_ == nullptr) std::abort();
+  }
+
   void* host_ = nullptr;
   void* fibers_[kSets][kMaxThreads] = {};
   int threads_ = 0, set_ = 0;
+  uint64_t grids_ = 0, blocks_ = 0;
+  Random draw_;
+  Barriers *all_barriers_ = nullptr, *barriers_ = nullptr;
   int block_phase_ = 0, warp_phase_[32] = {};
-  char grid_begin_ = 0, grid_end_ = 0, block_sync_[2] = {}, warp_sync_[32][2] = {};
+  char grid_begin_ = 0, grid_end_ = 0;
 };
 
 #else
@@ -100,8 +134,8 @@ class RaceDetector {
 class RaceDetector {
  public:
   static constexpr int kSets = 1, kBlocksApart = 1;
-  void BeginGrid(int) {}
-  void BeginBlock(uint64_t) {}
+  void BeginGrid(int, uint64_t) {}
+  void BeginBlock() {}
   int set() const { return 0; }
   void EndGrid() {}
   void AbandonBlock() {}
@@ -115,6 +149,7 @@ class RaceDetector {
   int ArriveAtWarp(int) { return 0; }
   void LeaveWarp(int, int) {}
   void WarpComplete(int) {}
+  static void Forget(void*, size_t) {}
 };
 
 #endif

@@ -27,6 +27,9 @@ Options OptionsFromEnvironment() {
       std::abort();
     }
   }
+  if (const char* const seed = std::getenv("HALFTONE_EMULATION_SEED")) {
+    options.seed = std::strtoull(seed, nullptr, 10);
+  }
   const auto is_set = [](const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr && std::strcmp(value, "1") == 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "halftone/tests/cuda_emulation/race_detector.h"
 
@@ -31,7 +32,9 @@ void SharedArena::BeginBlock(size_t limit) {
   }
   // Only what was used can be unpoisoned.
   Poison(memory_ + block_ % kArenas * kArenaBytes, top_);
-  ++block_;
+  if (++block_ % kArenas == 0 && std::exchange(is_touched_, false)) {
+    RaceDetector::Forget(memory_, kArenaBytes * kArenas);
+  }
   top_ = used_ = 0;
   limit_ = limit;
 }
@@ -44,6 +47,7 @@ void* SharedArena::Take(size_t bytes, size_t align) {
   Unpoison(p, bytes);
   // Not memset: ThreadSanitizer would see it, and take it for an access of the thread that asks.
   for (size_t i = 0; i < bytes; ++i) const_cast<volatile unsigned char*>(p)[i] = 0xFF;
+  is_touched_ = true;
   top_ = begin + bytes;
   used_ += bytes;
   return p;

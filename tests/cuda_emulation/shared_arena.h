@@ -20,6 +20,7 @@ class SharedArena {
  private:
   unsigned char* memory_ = nullptr;
   uint64_t block_ = 0;
+  bool is_touched_ = false;  // since all were new
   size_t top_ = 0, used_ = 0, limit_ = 0;
 };
 
