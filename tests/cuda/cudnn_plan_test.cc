@@ -204,10 +204,12 @@ TEST(CudnnPlanTest, LimitAndRebuilding) {
       workspaces_of[plan.choice.engine].insert(plan.workspace_bytes);
       EXPECT_LE(++plans_of[plan.choice.engine], cuda::kCudnnPlansOfAnEngine);
     }
-    // Else rebuilding an engine's default settings would do.
-    const bool differ = std::any_of(workspaces_of.begin(), workspaces_of.end(),
-                                    [](const auto& of) { return of.second.size() > 1; });
-    EXPECT_TRUE(differ || conv.product == ConvProduct::kForward) << conv.ToString();
+    // Else rebuilding an engine's default settings would do. Forward engines need no workspaces.
+    if (conv.product == ConvProduct::kGradWeight) {
+      EXPECT_TRUE(std::any_of(workspaces_of.begin(), workspaces_of.end(), [](const auto& of) {
+        return of.second.size() > 1;
+      })) << conv.ToString();
+    }
     EXPECT_FALSE(cuda::RebuildCudnnPlan(*graph, kTarget, {99999, {}}).ok());
     EXPECT_FALSE(
         cuda::RebuildCudnnPlan(*graph, kTarget, {0, {{CUDNN_KNOB_TYPE_TILE_SIZE, 99}}}).ok());

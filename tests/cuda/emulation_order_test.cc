@@ -1,4 +1,5 @@
-// Every case gives the same bits in whatever order blocks and threads run.
+// Every case gives the same bits in whatever order blocks and threads run: of the candidates that launch
+// kernels of ours, since those of the emulated libraries know no order.
 #include <gtest/gtest.h>
 
 #include "halftone/tests/cuda/run_on_device.h"
@@ -27,6 +28,7 @@ class RunningIn {
 class EmulationOrderTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EmulationOrderTest, ResultsDoNotDependOnIt) {
+  uint64_t blocks = 0;
   for (const OpCase* c : CasesOf(GetParam())) {
     const DType dtype = c->dtypes.back();
     const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(*c, dtype);
@@ -39,7 +41,12 @@ TEST_P(EmulationOrderTest, ResultsDoNotDependOnIt) {
         const RunningIn scope(order);
         return RunOnDevice(**kernel, node, inputs);
       };
-      const auto forward = run(ThreadOrder::kForward), reverse = run(ThreadOrder::kReverse);
+      const uint64_t before = emulation::GetStatistics().blocks;
+      const auto forward = run(ThreadOrder::kForward);
+      const uint64_t ran = emulation::GetStatistics().blocks - before;
+      blocks += ran;
+      if (ran == 0) continue;
+      const auto reverse = run(ThreadOrder::kReverse);
       ASSERT_TRUE(forward.ok()) << c->name << ": " << forward.status();
       ASSERT_TRUE(reverse.ok()) << c->name << ": " << reverse.status();
       for (size_t i = 0; i < forward->size(); ++i) {
@@ -48,6 +55,7 @@ TEST_P(EmulationOrderTest, ResultsDoNotDependOnIt) {
       }
     }
   }
+  if (blocks == 0) GTEST_SKIP() << "no kernel of ours";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EmulationOrderTest, ::testing::ValuesIn(OpsWithCases()), OpTestName);
