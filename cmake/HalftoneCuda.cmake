@@ -2,7 +2,7 @@
 #   real      halftone_cuda_kernels by nvcc and g++, and the module libhalftone_cuda.so that programs
 #             open at their first Device::Cuda. AUTO does without where there is no toolkit.
 #   EMULATED  as ordinary C++, with the device of tests/cuda_emulation in place of NVIDIA's libraries;
-#             linked into every program.
+#             linked into every program, and a module for the tests that name it.
 #
 # NCCL, for steps of several devices: its header here, the library when a program makes such a step.
 # Without the header CUDA is built all the same, for one device. HALFTONE_NCCL=OFF does without.
@@ -119,22 +119,28 @@ function(_halftone_cuda_kernels)
   endif()
 endfunction()
 
+# The module `target` of what is in halftone_cuda_kernels, in `folder`.
+function(_halftone_cuda_module target folder)
+  add_library(${target} MODULE kernels/cuda/runtime/module.cc)
+  # The entry alone: the module's copies of lower layers stay apart from the program's.
+  set(symbols ${CMAKE_BINARY_DIR}/halftone_cuda.map)
+  file(CONFIGURE OUTPUT ${symbols} CONTENT "{ global: halftone_cuda_module; local: *; };\n")
+  target_link_options(${target} PRIVATE LINKER:--version-script=${symbols} LINKER:-z,defs)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${symbols} LIBRARY_OUTPUT_DIRECTORY ${folder})
+  target_link_libraries(${target} PRIVATE halftone_cuda_kernels)
+endfunction()
+
 # What OpenCuda opens. After the layers' mutual links.
 function(halftone_cuda_module)
   if(HALFTONE_CUDA_EMULATED)
-    target_compile_definitions(halftone_kernels PRIVATE HALFTONE_CUDA_LINKED)
     halftone_mutual(kernels cuda_kernels)
+    target_link_options(halftone_kernels INTERFACE LINKER:-u,halftone_cuda_module)
+    # For the tests of the way that programs take where CUDA is real; they name it.
+    _halftone_cuda_module(halftone_emulated_cuda ${CMAKE_BINARY_DIR}/emulated_module)
   elseif(HALFTONE_HAS_CUDA)
-    add_library(halftone_cuda MODULE kernels/cuda/runtime/module.cc)
-    # The entry alone: the module's copies of lower layers stay apart from the program's.
-    set(symbols ${CMAKE_BINARY_DIR}/halftone_cuda.map)
-    file(CONFIGURE OUTPUT ${symbols} CONTENT "{ global: halftone_cuda_module; local: *; };\n")
-    target_link_options(halftone_cuda PRIVATE LINKER:--version-script=${symbols} LINKER:-z,defs)
-    set_target_properties(halftone_cuda PROPERTIES LINK_DEPENDS ${symbols}
-      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
-      # Where the toolkit lies outside the loader's folders.
-      INSTALL_RPATH_USE_LINK_PATH ON)
-    target_link_libraries(halftone_cuda PRIVATE halftone_cuda_kernels)
+    _halftone_cuda_module(halftone_cuda ${CMAKE_BINARY_DIR})
+    # Where the toolkit lies outside the loader's folders.
+    set_target_properties(halftone_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
     if(TARGET NCCL::nccl AND HALFTONE_NCCL_LIBRARY)
       # It is opened, not linked; the run path is where the loader looks for it first.
       get_filename_component(nccl_folder ${HALFTONE_NCCL_LIBRARY} DIRECTORY)

@@ -11,14 +11,12 @@
 
 #include "halftone/core/module_file.h"
 
-#if defined(HALFTONE_CUDA_LINKED)
-extern "C" halftone::kernels::CudaModuleEntry halftone_cuda_module;
-#endif
+// Programs that link the kernels have it: those of the emulated build, and the kernels' own tests, whose
+// links ask for it.
+extern "C" __attribute__((weak)) halftone::kernels::CudaModuleEntry halftone_cuda_module;
 
 namespace halftone::kernels {
 namespace {
-
-#if !defined(HALFTONE_CUDA_LINKED)
 
 constexpr char kLibrary[] = "libhalftone_cuda.so";
 constexpr char kVariable[] = "HALFTONE_CUDA_LIBRARY";
@@ -26,6 +24,7 @@ constexpr char kVariable[] = "HALFTONE_CUDA_LIBRARY";
 absl::StatusOr<const CudaModule*> Load() {
   const char* const named = std::getenv(kVariable);
   const bool is_named = named != nullptr && named[0] != '\0';
+  if (!is_named && &halftone_cuda_module != nullptr) return halftone_cuda_module();
   const std::string file = is_named ? named : FindModule(kLibrary);
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -56,12 +55,6 @@ absl::StatusOr<const CudaModule*> Load() {
   }
   return module;
 }
-
-#else
-
-absl::StatusOr<const CudaModule*> Load() { return halftone_cuda_module(); }
-
-#endif
 
 // All that was opened, for the life of the process: the driver may be gone before our statics.
 struct Opened {
