@@ -28,7 +28,7 @@ ReduceScatter::ReduceScatter(Communicator& communicator, DType dtype,
 int64_t ReduceScatter::BufferElements(const std::vector<int64_t>& parts, int rank) {
   const auto others = static_cast<int64_t>(parts.size()) - 1;
   return std::accumulate(parts.begin(), parts.end(), int64_t{0}) +
-         others * parts[static_cast<size_t>(rank)];
+         others * parts[static_cast<size_t>(rank)] + 32;
 }
 
 char* ReduceScatter::Received(int rank) const {

@@ -33,7 +33,8 @@ class ReduceScatter : public Collective {
   ReduceScatter(Communicator& communicator, DType dtype, const std::vector<int64_t>& parts,
                 bool mean);
 
-  // Of the buffer: the parts, and room for what the others send for that of `rank`.
+  // Of the buffer: the parts, room for what the others send for that of `rank`, and 32 elements more, so that
+  // devices have 32 for each rank there, for the words of their faults.
   static int64_t BufferElements(const std::vector<int64_t>& parts, int rank);
 
   // Begins with the parts at the front of `buffer`, but for their last elements. `failed`: this rank has

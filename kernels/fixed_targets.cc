@@ -27,14 +27,12 @@ const Targets& All() {
     auto* targets = new Targets;
     AddCpus(*targets);
     targets->push_back(MakeReferenceTarget());
-    targets->push_back(std::make_unique<DescribedTarget>(TargetDescription{
-        .name = "cuda-sm90",
-        .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-        .cannot_run = {"all_gather_start", "all_gather_wait", "batch_norm_apply",
-                       "batch_norm_stats", "fused", "grad_squares", "grad_stats_of_squares",
-                       "reduce_scatter_start", "reduce_scatter_wait"},
-        .traits = CudaTraits(90),
-        .joins_updates = true}));
+    targets->push_back(std::make_unique<DescribedTarget>(
+        TargetDescription{.name = "cuda-sm90",
+                          .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
+                          .cannot_run = {"batch_norm_apply", "batch_norm_stats", "fused"},
+                          .traits = CudaTraits(90),
+                          .joins_updates = true}));
     return targets;
   }();
   return *all;

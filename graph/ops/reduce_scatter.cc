@@ -66,8 +66,8 @@ ir::OpRecord ScatterStartRecord() {
       "Copies gradients into one buffer, as `wire`, and begins to reduce each over the processes of the "
       "job for the one that owns it; reduce_scatter_wait gives what comes of it. Meanwhile the buffer belongs to "
       "the reduction. Shapes: a part for each rank, of the elements of the gradients that it owns and the word "
-      "of a failed rank, rounded up to a multiple of 32; behind them ranks - 1 times the own part, for what "
-      "comes from others";
+      "of a failed rank, rounded up to a multiple of 32; behind them, of several ranks, ranks - 1 times the own "
+      "part, for what comes from others, and 32";
   r.source = kScatterSource;
   r.inputs = {{"dx", ir::kFloats, "of one dtype", /*optional=*/false, /*variadic=*/true}};
   r.outputs = {{"buffer", "for one reduce_scatter_wait"}};

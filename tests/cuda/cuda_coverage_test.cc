@@ -43,7 +43,9 @@ TEST(CudaCoverage, ReductionsOverRanksHaveKernelsOfTheirOwn) {
   ASSERT_TRUE(kernels::OpenCuda(0).ok());
   const auto target = kernels::FindFixedTarget("cuda-sm90");
   ASSERT_TRUE(target.ok()) << target.status();
-  for (const char* op : {"all_reduce", "all_reduce_start", "all_reduce_wait"}) {
+  for (const char* op :
+       {"all_reduce", "all_reduce_start", "all_reduce_wait", "reduce_scatter_start",
+        "reduce_scatter_wait", "all_gather_start", "all_gather_wait"}) {
     EXPECT_TRUE((*target)->CanRun(op)) << op;
     const auto candidates = KernelRegistry::Global().Candidates(op, Device::Kind::kCuda);
     ASSERT_EQ(candidates.size(), 1u) << op;

@@ -1,4 +1,4 @@
-// grad_stats over many gradients of every dtype, with a bad element anywhere.
+// grad_stats over many gradients of every dtype, with a bad element anywhere; and in the two parts that ranks make.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,25 +22,53 @@ Tensor Gradient(DType dtype, int64_t size, uint64_t seed) {
   return Tensor::Of(dtype, Shape{size}, values);
 }
 
-// finite, norm, first_bad on the device; agreement with the reference kernel is checked.
-std::vector<Tensor> Stats(std::vector<Tensor> grads, double inv_scale = kScaleInverse) {
-  grads.insert(grads.begin(), Tensor::Scalar(DType::kF32, inv_scale));
+// The results of an op on the device, and those of its reference kernel.
+struct Results {
+  std::vector<Tensor> got, want;
+};
+
+Results Run(const std::string& op, const std::vector<Tensor>& operands) {
   ir::Graph graph("stats");
   ir::Builder b(&graph);
   std::vector<ir::Expr> inputs;
-  for (size_t i = 0; i < grads.size(); ++i) {
-    inputs.push_back(b.Input(Concat("x", i), {grads[i].dtype(), grads[i].shape()}));
+  for (size_t i = 0; i < operands.size(); ++i) {
+    inputs.push_back(b.Input(Concat("x", i), {operands[i].dtype(), operands[i].shape()}));
   }
-  const ir::Node& node = *b.Make("grad_stats", inputs)[0].value().node;
-  const auto kernel = CudaCandidates("grad_stats").at(0)->create(node);
-  HT_CHECK(kernel.ok(), "a kernel for grad_stats");
-  const auto got = RunOnDevice(**kernel, node, grads);
-  const auto want = RunReference(node, grads);
-  HT_CHECK(got.ok() && want.ok(), "grad_stats runs");
-  EXPECT_EQ((*got)[0].at(0), (*want)[0].at(0));
-  EXPECT_TRUE(IsClose((*got)[1], (*want)[1], 1e-7, 0));
-  EXPECT_EQ((*got)[2].at(0), (*want)[2].at(0));
-  return *got;
+  const ir::Node& node = *b.Make(op, inputs)[0].value().node;
+  const auto kernel = CudaCandidates(op).at(0)->create(node);
+  HT_CHECK(kernel.ok(), "a kernel for the statistics");
+  const auto got = RunOnDevice(**kernel, node, operands);
+  const auto want = RunReference(node, operands);
+  HT_CHECK(got.ok() && want.ok(), "the statistics run");
+  return {*got, *want};
+}
+
+std::vector<Tensor> WithScale(std::vector<Tensor> grads, double inv_scale) {
+  grads.insert(grads.begin(), Tensor::Scalar(DType::kF32, inv_scale));
+  return grads;
+}
+
+// finite, norm, first_bad on the device; agreement with the reference kernel is checked.
+std::vector<Tensor> Stats(const std::vector<Tensor>& grads, double inv_scale = kScaleInverse) {
+  const auto [got, want] = Run("grad_stats", WithScale(grads, inv_scale));
+  EXPECT_EQ(got[0].at(0), want[0].at(0));
+  EXPECT_TRUE(IsClose(got[1], want[1], 1e-7, 0));
+  EXPECT_EQ(got[2].at(0), want[2].at(0));
+  return got;
+}
+
+// The same by ranks of which each has every n-th gradient, and in the place of the others an empty one.
+std::vector<Tensor> StatsOfRanks(const std::vector<Tensor>& grads, size_t ranks) {
+  Tensor sum = Tensor::Full(DType::kF64, Shape{2, static_cast<int64_t>(grads.size())}, 0);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    std::vector<Tensor> own = grads;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (i % ranks != rank) own[i] = Gradient(DType::kF32, 0, 0);
+    }
+    const Tensor squares = Run("grad_squares", WithScale(own, kScaleInverse)).got[0];
+    for (int64_t i = 0; i < sum.num_elements(); ++i) sum.set(i, sum.at(i) + squares.at(i));
+  }
+  return Run("grad_stats_of_squares", {sum}).got;
 }
 
 TEST(GradStatsTest, EveryFloatDtypeTogether) {
@@ -81,6 +109,22 @@ TEST(GradStatsTest, OneBadElementAnywhereIsFound) {
       }
     }
   }
+}
+
+TEST(GradStatsTest, RanksWithSomeOfTheGradientsGetTheSameBits) {
+  std::vector<Tensor> grads = {Gradient(DType::kF32, 40001, 1), Gradient(DType::kF16, 33, 2),
+                               Gradient(DType::kBF16, 8192, 3), Gradient(DType::kF64, 31, 4),
+                               Gradient(DType::kF32, 0, 5),     Gradient(DType::kF32, 8193, 6)};
+  for (uint64_t i = 0; i < 200; ++i) grads.push_back(Gradient(DType::kF32, i % 8 == 0 ? 9 : 0, i));
+  for (const size_t ranks : {1, 2, 3}) {
+    const std::vector<Tensor> got = StatsOfRanks(grads, ranks), want = Stats(grads);
+    for (size_t k = 0; k < 3; ++k) EXPECT_EQ(got[k].at(0), want[k].at(0)) << ranks << " " << k;
+  }
+  grads[5].set(8192, kInf);
+  const std::vector<Tensor> got = StatsOfRanks(grads, 2);
+  EXPECT_EQ(got[0].at(0), 0);
+  EXPECT_EQ(got[1].at(0), kInf);
+  EXPECT_EQ(got[2].at(0), 5);
 }
 
 TEST(GradStatsTest, AProductThatOverflowsF32IsBad) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "halftone/tests/cuda_emulation/library_work.h"
-#include "halftone/tests/cuda_emulation/nccl_reduction.h"
+#include "halftone/tests/cuda_emulation/nccl_comms.h"
 #include "halftone/tests/cuda_emulation/runtime.h"
 
 namespace halftone::emulation {
@@ -17,7 +17,6 @@ namespace {
 using State = ncclComm::State;
 
 constexpr uint32_t kIdMagic = 0x4E43434C;
-constexpr int kBusyPolls = 2;
 
 struct Id {
   uint32_t magic;
@@ -25,23 +24,7 @@ struct Id {
 };
 static_assert(sizeof(Id) <= sizeof(ncclUniqueId));
 
-std::map<ncclComm_t, std::shared_ptr<ncclComm>>& LiveComms() {
-  static auto* const live = new std::map<ncclComm_t, std::shared_ptr<ncclComm>>;
-  return *live;
-}
-
 bool is_going_on = false;  // whether GoOnWhileHostRests runs; under the runtime's lock
-
-std::string& LastError() {
-  static thread_local std::string error;
-  return error;
-}
-
-ncclResult_t Refuse(ncclResult_t result, const std::string& why) {
-  LastError() = why;
-  GetRuntime().Report("NCCL: " + why);
-  return result;
-}
 
 // A device goes on while its host waits for other processes and makes no call: else two ranks could wait for each
 // other, one by a message and one by a reduction. Beside a host that makes calls it does nothing.
@@ -59,18 +42,6 @@ void GoOnWhileHostRests() {
       for (const auto& stream : r.StreamsOf(device)) r.TryUntil(stream, stream->issued);
     }
   }
-}
-
-// Under the runtime's lock, with a live communicator.
-template <typename Body>
-ncclResult_t WithComm(ncclComm_t handle, const Body& body) {
-  Runtime& r = GetRuntime();
-  const std::scoped_lock lock(r.mutex);
-  const auto found = LiveComms().find(handle);
-  if (found == LiveComms().end()) {
-    return Refuse(ncclInvalidArgument, "a communicator that does not live (any more)");
-  }
-  return body(r, found->second);
 }
 
 // What has become of the joining: success, ncclInProgress or an error.
@@ -100,6 +71,24 @@ ncclResult_t Finalized(ncclComm& comm) {
   return ncclSuccess;
 }
 
+}  // namespace
+
+std::map<ncclComm_t, std::shared_ptr<ncclComm>>& LiveComms() {
+  static auto* const live = new std::map<ncclComm_t, std::shared_ptr<ncclComm>>;
+  return *live;
+}
+
+std::string& LastError() {
+  static thread_local std::string error;
+  return error;
+}
+
+ncclResult_t Refuse(ncclResult_t result, const std::string& why) {
+  LastError() = why;
+  GetRuntime().Report("NCCL: " + why);
+  return result;
+}
+
 ncclResult_t StateOf(ncclComm& comm) {
   if (comm.memory->job().aborted != 0) {
     LastError() = "another rank has aborted the communicator";
@@ -109,6 +98,8 @@ ncclResult_t StateOf(ncclComm& comm) {
   if (comm.state == State::kFinalizing) return Finalized(comm);
   return comm.busy_polls > 0 && comm.busy_polls-- > 0 ? ncclInProgress : ncclSuccess;
 }
+
+namespace {
 
 // A blocking communicator waits in the call; another one is asked by ncclCommGetAsyncError.
 ncclResult_t Settled(const std::shared_ptr<ncclComm>& comm) {
@@ -129,18 +120,6 @@ ncclResult_t Settled(const std::shared_ptr<ncclComm>& comm) {
 bool IsInUse(const std::shared_ptr<ncclComm>& comm) {
   constexpr int kOwners = 1;  // LiveComms
   return comm.use_count() > kOwners;
-}
-
-ncclResult_t CheckBuffer(const Runtime& r, const char* name, const void* p, size_t bytes,
-                         const ncclComm& comm) {
-  if (p == nullptr) return Refuse(ncclInvalidArgument, std::string(name) + " is null");
-  const DeviceAllocation* const allocation = r.memory.Find(p);
-  if (!IsDeviceMemory(p, bytes)) {
-    return Refuse(ncclInvalidArgument, std::string(name) + ": " + std::to_string(bytes) +
-                                           " bytes from " + DescribePointer(p));
-  }
-  if (allocation->device == comm.device) return ncclSuccess;
-  return Refuse(ncclInvalidArgument, std::string(name) + " is memory of another device");
 }
 
 }  // namespace
@@ -227,52 +206,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {
   return WithComm(handle, [&](Runtime&, const std::shared_ptr<ncclComm>& comm) {
     *state = StateOf(*comm);
     return ncclSuccess;
-  });
-}
-
-ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t dtype,
-                           ncclRedOp_t op, ncclComm_t handle, cudaStream_t stream) {
-  return WithComm(handle, [&](Runtime& r, const std::shared_ptr<ncclComm>& comm) -> ncclResult_t {
-    if (comm->memory->job().aborted != 0) return StateOf(*comm);
-    if (comm->state != State::kReady || comm->busy_polls > 0) {
-      return Refuse(ncclInvalidUsage, "a reduction while another call is in progress");
-    }
-    const size_t size = SizeOf(dtype);
-    if (dtype < 0 || dtype >= ncclNumTypes) return Refuse(ncclInvalidArgument, "an unknown dtype");
-    if (op < 0 || op >= ncclNumOps) return Refuse(ncclInvalidArgument, "an unknown op");
-    if (size == 0 || (op != ncclSum && op != ncclMax)) {
-      return Refuse(ncclInvalidUsage, "a dtype or an op that is not emulated");
-    }
-    if (count == 0) return ncclSuccess;
-    if (count > kPartBytes / size) return Refuse(ncclInvalidUsage, "more than is emulated");
-    for (const auto& [name, p] : {std::pair<const char*, const void*>("the source", from),
-                                  std::pair<const char*, const void*>("the target", to)}) {
-      if (const ncclResult_t refused = CheckBuffer(r, name, p, count * size, *comm)) return refused;
-    }
-    const auto* const a = static_cast<const char*>(from);
-    const auto* const b = static_cast<const char*>(to);
-    if (a != b && a < b + count * size && b < a + count * size) {
-      return Refuse(ncclInvalidUsage, "source and target overlap and are not the same");
-    }
-    const std::shared_ptr<CUstream_st> found = r.Find(stream);
-    if (found == nullptr || found->device != comm->device) {
-      return Refuse(ncclInvalidUsage, "a stream that is not of the communicator's device");
-    }
-    ++r.statistics.library_calls;
-    if (r.IsToFail(Call::kLibrary)) return Refuse(ncclInternalError, "as FailCall has asked for");
-    const Reduction reduction(comm, from, to, {count, dtype, op});
-    const cudaError_t error = ApiCall([&](Runtime&) {
-      return r.SubmitSteps(found, cudaGraphNodeTypeKernel, [reduction]() -> Step {
-        return [one = std::make_shared<Reduction>(reduction)] { return one->Run(); };
-      });
-    });
-    if (error != cudaSuccess) {
-      LastError() = cudaGetErrorString(error);
-      return ncclUnhandledCudaError;
-    }
-    if (comm->blocking) return ncclSuccess;
-    comm->busy_polls = kBusyPolls;
-    return ncclInProgress;
   });
 }
 

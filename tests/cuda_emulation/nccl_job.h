@@ -19,10 +19,16 @@ namespace halftone::emulation {
 inline constexpr int kMaxRanks = 8;
 inline constexpr size_t kPartBytes = size_t{16} << 20;  // of one rank's part of a reduction
 
+// What a reduction gives: the sum to all ranks; to one; or what one rank has to all. All three are reductions here.
+enum class Collective : int32_t { kAllReduce, kReduce, kBroadcast };
+
 // What all ranks must say alike of a reduction.
 struct ReductionTerms {
   uint64_t count;
   int32_t dtype, op;
+  Collective collective = Collective::kAllReduce;
+  int32_t root = 0;  // of the last two
+  friend bool operator==(const ReductionTerms&, const ReductionTerms&) = default;
 };
 
 struct SharedRank {

@@ -51,10 +51,6 @@ void CombineAs(ncclComm& comm, const ReductionTerms& terms, void* to) {
   }
 }
 
-bool SameTerms(const ReductionTerms& a, const ReductionTerms& b) {
-  return a.count == b.count && a.dtype == b.dtype && a.op == b.op;
-}
-
 }  // namespace
 
 size_t SizeOf(ncclDataType_t dtype) {
@@ -77,8 +73,13 @@ size_t Reduction::bytes() const {
 
 std::string Reduction::Describe(int rank) const {
   const ReductionTerms& t = comm_->memory->job().ranks[rank].terms;
-  return "rank " + std::to_string(rank) + " reduces " + std::to_string(t.count) +
-         " elements of dtype " + std::to_string(t.dtype) + " by op " + std::to_string(t.op);
+  const std::string root = std::to_string(t.root);
+  const std::string what = t.collective == Collective::kBroadcast
+                               ? " broadcasts from " + root + ": "
+                           : t.collective == Collective::kReduce ? " reduces to " + root + ": "
+                                                                 : " reduces ";
+  return "rank " + std::to_string(rank) + what + std::to_string(t.count) + " elements of dtype " +
+         std::to_string(t.dtype) + " by op " + std::to_string(t.op);
 }
 
 bool Reduction::WaitsFor(int rank, const char* what) const {
@@ -88,6 +89,11 @@ bool Reduction::WaitsFor(int rank, const char* what) const {
 }
 
 void Reduction::Combine() {
+  if (!Gets(terms_, comm_->rank)) return;
+  if (terms_.collective == Collective::kBroadcast) {
+    std::memcpy(to_, comm_->memory->Part(terms_.root), bytes());
+    return;
+  }
   switch (terms_.dtype) {
     case ncclFloat64:
       return CombineAs<double>(*comm_, terms_, to_);
@@ -107,14 +113,16 @@ bool Reduction::Run() {
   SharedRank* const ranks = job.ranks;
   if (number_ == 0) number_ = ++comm_->reductions;
   if (job.aborted != 0) {
-    std::memset(to_, 0xFF, bytes());  // ends at any place: of no use
+    if (Gets(terms_, comm_->rank)) std::memset(to_, 0xFF, bytes());  // ends at any place: of no use
     return true;
   }
   if (!written_) {
     for (int q = 0; q < comm_->size; ++q) {
       if (ranks[q].taken < number_ - 1) return WaitsFor(q, " has not taken the one before");
     }
-    std::memcpy(comm_->memory->Part(comm_->rank), from_, bytes());
+    if (Gives(terms_, comm_->rank)) {
+      std::memcpy(comm_->memory->Part(comm_->rank), from_, bytes());
+    }
     ranks[comm_->rank].terms = terms_;
     ranks[comm_->rank].written = number_;
     written_ = true;
@@ -123,7 +131,7 @@ bool Reduction::Run() {
     if (ranks[q].written < number_) return WaitsFor(q, " has not come");
   }
   for (int q = 0; q < comm_->size; ++q) {
-    if (SameTerms(ranks[q].terms, terms_)) continue;
+    if (ranks[q].terms == terms_) continue;
     // The real one hangs, or writes where it should not.
     r.FailDevice(
         comm_->device, cudaErrorLaunchFailure,

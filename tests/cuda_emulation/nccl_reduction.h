@@ -1,4 +1,4 @@
-// A communicator of the emulated NCCL, and a reduction as work of a stream.
+// A communicator of the emulated NCCL, and a reduction (a broadcast is one of them) as work of a stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,6 +27,14 @@ class Reduction {
  public:
   Reduction(std::shared_ptr<ncclComm> comm, const void* from, void* to, ReductionTerms terms)
       : comm_(std::move(comm)), from_(from), to_(to), terms_(terms) {}
+  const std::shared_ptr<ncclComm>& comm() const { return comm_; }
+  // Whether `rank` gives its part, and whether it gets a result.
+  static bool Gives(const ReductionTerms& terms, int rank) {
+    return terms.collective != Collective::kBroadcast || rank == terms.root;
+  }
+  static bool Gets(const ReductionTerms& terms, int rank) {
+    return terms.collective != Collective::kReduce || rank == terms.root;
+  }
   // Does what can be done. False: another rank has its part to do.
   bool Run();
 

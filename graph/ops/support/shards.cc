@@ -49,7 +49,8 @@ int64_t ShardLayout::elements() const {
 }
 
 int64_t ShardLayout::ScatterElements(int64_t rank) const {
-  return elements() + (static_cast<int64_t>(parts.size()) - 1) * parts[static_cast<size_t>(rank)];
+  const auto others = static_cast<int64_t>(parts.size()) - 1;
+  return others == 0 ? elements() : elements() + others * parts[static_cast<size_t>(rank)] + 32;
 }
 
 std::vector<size_t> ShardLayout::OwnedBy(int64_t rank) const {

@@ -29,8 +29,8 @@ struct ShardLayout {
 
   // Of all parts.
   int64_t elements() const;
-  // And of what the others send for that of `rank` (distributed/shards.h, whose size it is; the kernel
-  // checks that).
+  // And of what the others send for that of `rank`, and 32 more (distributed/shards.h, whose size it is; the kernel
+  // checks that). Of one rank: of its part alone.
   int64_t ScatterElements(int64_t rank) const;
   // The positions of the pieces that `rank` owns.
   std::vector<size_t> OwnedBy(int64_t rank) const;

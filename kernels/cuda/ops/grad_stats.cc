@@ -1,4 +1,4 @@
-// grad_stats.
+// grad_stats grad_squares grad_stats_of_squares: the first is the second and the third in one, with their bits.
 #include "halftone/kernels/cuda/ops/grad_stats.h"
 
 #include <vector>
@@ -8,22 +8,23 @@
 namespace halftone::kernels {
 namespace {
 
-// Ports: inv_scale, then the gradients.
-class GradStatsKernel : public CudaKernel {
- public:
-  explicit GradStatsKernel(const ir::Node& node) {
+// Ports of the first two: inv_scale, then the gradients.
+class SquaresKernel : public CudaKernel {
+ protected:
+  explicit SquaresKernel(const ir::Node& node) {
     for (int i = 1; i < node.num_inputs(); ++i) {
       const ir::ValueType& type = node.input_type(i);
       grads_.push_back({type.num_elements(), type.dtype});
       chunks_ += (type.num_elements() + cuda::GradBatch::kChunk - 1) / cuda::GradBatch::kChunk;
     }
-    workspace_bytes_ = static_cast<size_t>(chunks_) * sizeof(cuda::GradPartial);
   }
 
- protected:
-  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
-    auto* const partials = static_cast<cuda::GradPartial*>(args.workspace);
-    auto* next_partial = partials;
+  int64_t num_gradients() const { return static_cast<int64_t>(grads_.size()); }
+  size_t partials_bytes() const { return static_cast<size_t>(chunks_) * sizeof(cuda::GradPartial); }
+  // `partials`: as many bytes as that says, at a multiple of 16.
+  absl::Status LaunchSquares(const KernelArgs& args, void* partials, double* squares,
+                             cudaStream_t stream) const {
+    auto* next_partial = static_cast<cuda::GradPartial*>(partials);
     for (size_t next = 0; next < grads_.size();) {
       cuda::GradBatch batch{};
       batch.first_grad = static_cast<int32_t>(next);
@@ -37,11 +38,10 @@ class GradStatsKernel : public CudaKernel {
       }
       HT_CUDA_RETURN_IF_ERROR(
           LaunchGradSums(batch, static_cast<const float*>(args.inputs[0]), next_partial, stream));
+      HT_CUDA_RETURN_IF_ERROR(
+          LaunchGradSquares(batch, next_partial, num_gradients(), squares, stream));
       next_partial += batch.table.chunks();
     }
-    HT_CUDA_RETURN_IF_ERROR(LaunchGradTotal(partials, chunks_, static_cast<bool*>(args.outputs[0]),
-                                            static_cast<float*>(args.outputs[1]),
-                                            static_cast<int32_t*>(args.outputs[2]), stream));
     return absl::OkStatus();
   }
 
@@ -54,11 +54,63 @@ class GradStatsKernel : public CudaKernel {
   int64_t chunks_ = 0;
 };
 
+absl::Status LaunchStats(const double* squares, int64_t gradients, void* const* outputs,
+                         cudaStream_t stream) {
+  HT_CUDA_RETURN_IF_ERROR(cuda::LaunchGradTotal(squares, gradients, static_cast<bool*>(outputs[0]),
+                                                static_cast<float*>(outputs[1]),
+                                                static_cast<int32_t*>(outputs[2]), stream));
+  return absl::OkStatus();
+}
+
+class GradStatsKernel : public SquaresKernel {
+ public:
+  explicit GradStatsKernel(const ir::Node& node) : SquaresKernel(node) {
+    workspace_bytes_ = partials_bytes() + 2 * sizeof(double) * static_cast<size_t>(num_gradients());
+  }
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    auto* const squares =
+        reinterpret_cast<double*>(static_cast<char*>(args.workspace) + partials_bytes());
+    HT_RETURN_IF_ERROR(LaunchSquares(args, args.workspace, squares, stream));
+    return LaunchStats(squares, num_gradients(), args.outputs, stream);
+  }
+};
+
+class GradSquaresKernel : public SquaresKernel {
+ public:
+  explicit GradSquaresKernel(const ir::Node& node) : SquaresKernel(node) {
+    workspace_bytes_ = partials_bytes();
+  }
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    return LaunchSquares(args, args.workspace, static_cast<double*>(args.outputs[0]), stream);
+  }
+};
+
+class GradStatsOfSquaresKernel : public CudaKernel {
+ public:
+  explicit GradStatsOfSquaresKernel(const ir::Node& node)
+      : gradients_(node.input_type(0).shape[1]) {}
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    return LaunchStats(static_cast<const double*>(args.inputs[0]), gradients_, args.outputs,
+                       stream);
+  }
+
+ private:
+  const int64_t gradients_;
+};
+
 }  // namespace
 
 void Register_cuda_grad_stats(KernelRegistry& r) {
   // The first float input is inv_scale; gradients may be of any float dtype.
   AddCudaKernel<GradStatsKernel>(r, "grad_stats", {DType::kF32});
+  AddCudaKernel<GradSquaresKernel>(r, "grad_squares", {DType::kF32});
+  AddCudaKernel<GradStatsOfSquaresKernel>(r, "grad_stats_of_squares", {DType::kF64});
 }
 
 }  // namespace halftone::kernels

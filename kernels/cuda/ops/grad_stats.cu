@@ -1,9 +1,10 @@
 // Algorithm: each gradient is cut into chunks of 8,192 elements; a block of 256 threads sums the
-// squares of a chunk in f64 and notes whether all are finite. Then one block of 1,024 threads adds
-// the partials of all chunks in a fixed order and takes the smallest position of a bad gradient.
+// squares of a chunk in f64 and notes whether all are finite. Then a block of 256 threads for each gradient adds
+// the partials of its chunks, and one block of 1,024 threads those sums and looks for the first bad gradient, each in
+// an order that its count alone decides: ranks that have some of the gradients each get the same bits.
 // Accesses: 16 bytes a thread where the gradient is aligned, one element elsewhere and in the tail.
 // Shared bytes: 384. Bound: memory. Bytes moved: each gradient once, the minimum, and 16 a chunk
-// written and read.
+// and a gradient written and read.
 #include <cmath>
 
 #include "halftone/kernels/cuda/device/pack.cuh"
@@ -67,19 +68,38 @@ __global__ void __launch_bounds__(kThreads)
   sum = BlockReduce(sum, Add(), 0.0);
   const bool all_finite = __syncthreads_and(finite) != 0;
   if (threadIdx.x != 0) return;
-  partials[blockIdx.x] = {sum, all_finite ? INT32_MAX : batch.first_grad + i};
+  partials[blockIdx.x] = {sum, all_finite};
+}
+
+// Of gradient blockIdx.x of the batch.
+__global__ void __launch_bounds__(kThreads)
+    GradSquaresKernel(GradBatch batch, const GradPartial* partials, int64_t gradients,
+                      double* squares) {
+  const uint32_t first = batch.table.first[blockIdx.x], end = batch.table.first[blockIdx.x + 1];
+  double sum = 0;
+  bool finite = true;
+  for (uint32_t i = first + threadIdx.x; i < end; i += kThreads) {
+    const GradPartial partial = partials[i];
+    sum += partial.sum;
+    finite = finite && partial.finite;
+  }
+  sum = BlockReduce(sum, Add(), 0.0);
+  const bool all_finite = __syncthreads_and(finite) != 0;
+  if (threadIdx.x != 0) return;
+  const int64_t at = batch.first_grad + static_cast<int64_t>(blockIdx.x);
+  squares[at] = sum;
+  squares[gradients + at] = all_finite ? 0 : 1;
 }
 
 __global__ void __launch_bounds__(kTotalThreads)
-    GradTotalKernel(const GradPartial* partials, int64_t count, bool* finite, float* norm,
+    GradTotalKernel(const double* squares, int64_t gradients, bool* finite, float* norm,
                     int32_t* first_bad) {
   double sum = 0;
   int32_t bad = INT32_MAX;
 #pragma unroll 4
-  for (int64_t i = threadIdx.x; i < count; i += kTotalThreads) {
-    const GradPartial partial = partials[i];
-    sum += partial.sum;
-    bad = Min()(bad, partial.first_bad);
+  for (int64_t i = threadIdx.x; i < gradients; i += kTotalThreads) {
+    sum += squares[i];
+    if (squares[gradients + i] > 0) bad = Min()(bad, static_cast<int32_t>(i));
   }
   sum = BlockReduce(sum, Add(), 0.0);
   bad = BlockReduce(bad, Min(), INT32_MAX);
@@ -100,10 +120,18 @@ cudaError_t LaunchGradSums(const GradBatch& batch, const float* inv_scale, GradP
                       partials);
 }
 
-cudaError_t LaunchGradTotal(const GradPartial* partials, int64_t count, bool* finite, float* norm,
+cudaError_t LaunchGradSquares(const GradBatch& batch, const GradPartial* partials,
+                              int64_t gradients, double* squares, cudaStream_t stream) {
+  static_assert(sizeof(batch) + sizeof(partials) + sizeof(gradients) + sizeof(squares) <= 4096);
+  if (batch.table.count == 0) return cudaSuccess;
+  return LaunchKernel(GradSquaresKernel, static_cast<uint32_t>(batch.table.count), kThreads, 0,
+                      stream, batch, partials, gradients, squares);
+}
+
+cudaError_t LaunchGradTotal(const double* squares, int64_t gradients, bool* finite, float* norm,
                             int32_t* first_bad, cudaStream_t stream) {
-  return LaunchKernel(GradTotalKernel, 1, kTotalThreads, 0, stream, partials, count, finite, norm,
-                      first_bad);
+  return LaunchKernel(GradTotalKernel, 1, kTotalThreads, 0, stream, squares, gradients, finite,
+                      norm, first_bad);
 }
 
 }  // namespace halftone::cuda

@@ -1,4 +1,5 @@
-// grad_stats on the device: finite check and norm of all gradients of a step in one pass.
+// grad_stats, grad_squares and grad_stats_of_squares on the device: finite check and norm of all gradients of a
+// step in one pass.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,15 +24,18 @@ struct GradBatch {
 };
 
 struct GradPartial {
-  double sum;         // of squares
-  int32_t first_bad;  // position of a gradient that is not finite, else INT32_MAX
+  double sum;   // of squares
+  bool finite;  // all of them
 };
 
 // One partial for each chunk of the batch.
 cudaError_t LaunchGradSums(const GradBatch& batch, const float* inv_scale, GradPartial* partials,
                            cudaStream_t stream);
-// The outputs of the op from all partials.
-cudaError_t LaunchGradTotal(const GradPartial* partials, int64_t count, bool* finite, float* norm,
+// squares[0][i] and squares[1][i], of `gradients` in all, for those of the batch, from its partials.
+cudaError_t LaunchGradSquares(const GradBatch& batch, const GradPartial* partials,
+                              int64_t gradients, double* squares, cudaStream_t stream);
+// The outputs of grad_stats from the squares of all gradients.
+cudaError_t LaunchGradTotal(const double* squares, int64_t gradients, bool* finite, float* norm,
                             int32_t* first_bad, cudaStream_t stream);
 
 }  // namespace halftone::cuda

@@ -15,7 +15,8 @@ constexpr int kOldest = 21400;  // 2.14.0
 
 absl::StatusOr<Nccl> Load() {
   return Nccl{&ncclGetUniqueId,    &ncclCommInitRankConfig, &ncclCommFinalize, &ncclCommDestroy,
-              &ncclCommAbort,      &ncclCommGetAsyncError,  &ncclAllReduce,    &ncclGetVersion,
+              &ncclCommAbort,      &ncclCommGetAsyncError,  &ncclAllReduce,    &ncclReduce,
+              &ncclBroadcast,      &ncclGroupStart,         &ncclGroupEnd,     &ncclGetVersion,
               &ncclGetErrorString, &ncclGetLastError};
 }
 
@@ -50,6 +51,10 @@ absl::StatusOr<Nccl> Load() {
   Find(library, "ncclCommAbort", &nccl.comm_abort, &missing);
   Find(library, "ncclCommGetAsyncError", &nccl.comm_get_async_error, &missing);
   Find(library, "ncclAllReduce", &nccl.all_reduce, &missing);
+  Find(library, "ncclReduce", &nccl.reduce, &missing);
+  Find(library, "ncclBroadcast", &nccl.broadcast, &missing);
+  Find(library, "ncclGroupStart", &nccl.group_start, &missing);
+  Find(library, "ncclGroupEnd", &nccl.group_end, &missing);
   Find(library, "ncclGetErrorString", &nccl.get_error_string, &missing);
   Find(library, "ncclGetLastError", &nccl.get_last_error, &missing);
   if (missing.empty()) return nccl;

@@ -17,6 +17,10 @@ struct Nccl {
   decltype(&ncclCommAbort) comm_abort;
   decltype(&ncclCommGetAsyncError) comm_get_async_error;
   decltype(&ncclAllReduce) all_reduce;
+  decltype(&ncclReduce) reduce;
+  decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclGroupStart) group_start;
+  decltype(&ncclGroupEnd) group_end;
   decltype(&ncclGetVersion) get_version;
   decltype(&ncclGetErrorString) get_error_string;
   decltype(&ncclGetLastError) get_last_error;

@@ -78,19 +78,38 @@ class NcclRanks : public Ranks {
 
   absl::Status AllReduce(void* buffer, int64_t count, DType dtype, cudaStream_t stream,
                          cudaEvent_t done) override {
-    const AllocationPause pause;
-    const std::scoped_lock lock(mutex_);
-    HT_RETURN_IF_ERROR(status_);
-    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(packed_.get(), stream));
-    HT_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream_.get(), packed_.get(), 0));
-    const ncclResult_t begun = nccl_.all_reduce(buffer, buffer, static_cast<size_t>(count),
-                                                NcclTypeOf(dtype), ncclSum, comm_, stream_.get());
-    absl::Status started = ToStatus(nccl_, begun, "ncclAllReduce");
-    // The event must come behind what another thread of NCCL may still be putting there.
-    if (started.ok()) started = Settle("ncclAllReduce");
-    if (!started.ok()) return Break(started);
-    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(done, stream_.get()));
-    return absl::OkStatus();
+    return Exchange("ncclAllReduce", stream, done, [&] {
+      return nccl_.all_reduce(buffer, buffer, static_cast<size_t>(count), NcclTypeOf(dtype),
+                              ncclSum, comm_, stream_.get());
+    });
+  }
+
+  // Parts differ in size, so ncclReduceScatter does not fit; a group of reductions is one launch, too.
+  absl::Status ReduceScatter(void* buffer, absl::Span<const RankPart> parts, const RankPart& shared,
+                             DType dtype, cudaStream_t stream, cudaEvent_t done) override {
+    return Exchange("ncclReduce", stream, done, [&] {
+      return Grouped([&] {
+        ncclResult_t begun = ForEachPart(buffer, parts, dtype, [&](void* part, size_t n, int root) {
+          return nccl_.reduce(part, part, n, NcclTypeOf(dtype), ncclSum, root, comm_,
+                              stream_.get());
+        });
+        if (!IsGood(begun)) return begun;
+        void* const all = Place(buffer, shared.begin, dtype);
+        return nccl_.all_reduce(all, all, static_cast<size_t>(shared.count), NcclTypeOf(dtype),
+                                ncclSum, comm_, stream_.get());
+      });
+    });
+  }
+
+  absl::Status AllGather(void* buffer, absl::Span<const RankPart> parts, DType dtype,
+                         cudaStream_t stream, cudaEvent_t done) override {
+    return Exchange("ncclBroadcast", stream, done, [&] {
+      return Grouped([&] {
+        return ForEachPart(buffer, parts, dtype, [&](void* part, size_t n, int root) {
+          return nccl_.broadcast(part, part, n, NcclTypeOf(dtype), root, comm_, stream_.get());
+        });
+      });
+    });
   }
 
   absl::Status Wait(absl::FunctionRef<cudaError_t()> query, const char* call) override {
@@ -123,6 +142,51 @@ class NcclRanks : public Ranks {
   }
 
  private:
+  static bool IsGood(ncclResult_t result) {
+    return result == ncclSuccess || result == ncclInProgress;
+  }
+  static void* Place(void* buffer, int64_t element, DType dtype) {
+    return static_cast<char*>(buffer) + element * static_cast<int64_t>(SizeOf(dtype));
+  }
+  // `begin(address, elements, rank)` for each part that is not empty, until one fails.
+  template <typename Begin>
+  static ncclResult_t ForEachPart(void* buffer, absl::Span<const RankPart> parts, DType dtype,
+                                  const Begin& begin) {
+    for (size_t r = 0; r < parts.size(); ++r) {
+      if (parts[r].count == 0) continue;
+      const ncclResult_t begun = begin(Place(buffer, parts[r].begin, dtype),
+                                       static_cast<size_t>(parts[r].count), static_cast<int>(r));
+      if (!IsGood(begun)) return begun;
+    }
+    return ncclSuccess;
+  }
+  // What `begin` calls, as one launch.
+  template <typename Begin>
+  ncclResult_t Grouped(const Begin& begin) {
+    const ncclResult_t opened = nccl_.group_start();
+    if (!IsGood(opened)) return opened;
+    const ncclResult_t begun = begin();
+    const ncclResult_t closed = nccl_.group_end();  // also of one that failed
+    return IsGood(begun) ? closed : begun;
+  }
+
+  // What `begin` starts on the own stream goes on behind what `stream` holds, and `done` is recorded behind it.
+  template <typename Begin>
+  absl::Status Exchange(const char* call, cudaStream_t stream, cudaEvent_t done,
+                        const Begin& begin) {
+    const AllocationPause pause;
+    const std::scoped_lock lock(mutex_);
+    HT_RETURN_IF_ERROR(status_);
+    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(packed_.get(), stream));
+    HT_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream_.get(), packed_.get(), 0));
+    absl::Status started = ToStatus(nccl_, begin(), call);
+    // The event must come behind what another thread of NCCL may still be putting there.
+    if (started.ok()) started = Settle(call);
+    if (!started.ok()) return Break(started);
+    HT_CUDA_RETURN_IF_ERROR(cudaEventRecord(done, stream_.get()));
+    return absl::OkStatus();
+  }
+
   // Until NCCL's threads have done what a call began.
   absl::Status Settle(const char* call) {
     Patience patience(world_.timeout_seconds());

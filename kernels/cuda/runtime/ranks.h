@@ -1,5 +1,5 @@
 // Ranks: the devices of a job's other processes, as one of its devices sees them: sums over all of them,
-// on a stream of their own, by NCCL.
+// and what each of them has, on a stream of their own, by NCCL.
 //
 // Invariants:
 //  1. All ranks reduce in the same order and sizes: their graphs are compared before the first step.
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "halftone/core/dtype.h"
 #include "halftone/core/status.h"
 #include "halftone/kernels/cuda/runtime/handles.h"
@@ -28,6 +29,11 @@ class Communicator;
 }
 
 namespace halftone::cuda {
+
+// Of a buffer: what belongs to one rank, in elements from its front.
+struct RankPart {
+  int64_t begin, count;
+};
 
 class Ranks {
  public:
@@ -54,6 +60,14 @@ class Ranks {
   // NCCL's; all ranks get the same bits.
   virtual absl::Status AllReduce(void* buffer, int64_t count, DType dtype, cudaStream_t stream,
                                  cudaEvent_t done) = 0;
+  // The same for parts[r] on rank r alone, and for `shared` on all ranks; what other ranks' parts hold
+  // afterwards is of no use. Of two ranks the bits are those of AllReduce.
+  virtual absl::Status ReduceScatter(void* buffer, absl::Span<const RankPart> parts,
+                                     const RankPart& shared, DType dtype, cudaStream_t stream,
+                                     cudaEvent_t done) = 0;
+  // Begins to copy parts[r] of rank r's buffer to the same place on all ranks.
+  virtual absl::Status AllGather(void* buffer, absl::Span<const RankPart> parts, DType dtype,
+                                 cudaStream_t stream, cudaEvent_t done) = 0;
   // Waits until `query` gives something else than cudaErrorNotReady, and gives that as a status of
   // `call`. Errors besides: DeadlineExceeded, naming a rank that does not answer; Unavailable: NCCL's.
   virtual absl::Status Wait(absl::FunctionRef<cudaError_t()> query, const char* call) = 0;

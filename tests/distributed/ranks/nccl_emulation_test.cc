@@ -64,6 +64,14 @@ class NcclEmulation : public ::testing::Test {
                    ncclRedOp_t op = ncclSum) {
     return ncclAllReduce(buffer_, buffer_, count, dtype, op, comm_, stream_);
   }
+  ncclResult_t SumOn(int root, size_t count = kCount) {
+    return ncclReduce(buffer_, buffer_, count, ncclFloat32, ncclSum, root, comm_, stream_);
+  }
+  ncclResult_t CopyFrom(int root, size_t count = kCount) {
+    return ncclBroadcast(buffer_, buffer_, count, ncclFloat32, root, comm_, stream_);
+  }
+  float* At(int element) { return static_cast<float*>(buffer_) + element; }
+
   // Ends what a broken reduction began, and gives what was said of it.
   std::string FailureOf(cudaError_t expected) {
     EXPECT_EQ(cudaStreamSynchronize(stream_), expected);
@@ -101,6 +109,90 @@ TEST_F(NcclEmulation, SumsOverTheRanks) {
   EXPECT_EQ(ncclCommFinalize(comm_), ncclSuccess);
   EXPECT_EQ(ncclCommDestroy(comm_), ncclSuccess);
   comm_ = nullptr;
+}
+
+TEST_F(NcclEmulation, SumsForOneRankAndCopiesFromOne) {
+  Join();
+  ASSERT_EQ(SumOn(1), ncclSuccess);
+  if (Rank() == 1) {
+    ExpectSums();
+  } else {
+    EXPECT_EQ(Values()[7], 7 + Rank());  // as it was
+  }
+  ASSERT_EQ(CopyFrom(1), ncclSuccess);
+  ExpectSums();
+}
+
+// Parts of a buffer for one rank each, then all parts on all.
+TEST_F(NcclEmulation, AGroupBeginsAtItsEnd) {
+  Join();
+  const int part = kCount / Size();
+  const auto each = [&](auto begin) {
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int r = 0; r < Size(); ++r) ASSERT_EQ(begin(At(r * part), r), ncclSuccess);
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaSuccess);  // nothing is there to wait for
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  };
+  const auto count = static_cast<size_t>(part);
+  each([&](float* p, int r) {
+    return ncclReduce(p, p, count, ncclFloat32, ncclSum, r, comm_, stream_);
+  });
+  each([&](float* p, int r) { return ncclBroadcast(p, p, count, ncclFloat32, r, comm_, stream_); });
+  ExpectSums();
+}
+
+TEST_F(NcclEmulation, RefusesRootsThatAreNoRanksAndGroupsThatHaveNotBegun) {
+  Join();
+  EXPECT_EQ(SumOn(Size()), ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("root "));
+  EXPECT_EQ(CopyFrom(-1), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  // A group with a call that was refused begins nothing.
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(SumOn(0), ncclSuccess);
+  EXPECT_EQ(SumOn(0, kCount + 1), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  // What only others read or write is not looked at.
+  float host = 0;
+  const bool is_root = Rank() == 0;
+  EXPECT_EQ(ncclReduce(buffer_, is_root ? buffer_ : &host, kCount, ncclFloat32, ncclSum, 0, comm_,
+                       stream_),
+            ncclSuccess);
+  EXPECT_EQ(
+      ncclBroadcast(is_root ? buffer_ : &host, buffer_, kCount, ncclFloat32, 0, comm_, stream_),
+      ncclSuccess);
+  ExpectSums();
+  EXPECT_EQ(ncclReduce(&host, buffer_, 1, ncclFloat32, ncclSum, 0, comm_, stream_),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclBroadcast(buffer_, &host, 1, ncclFloat32, Rank() == 0 ? 1 : 0, comm_, stream_),
+            ncclInvalidArgument);
+}
+
+TEST_F(NcclEmulation, FindsOtherRoots) {
+  Join();
+  ASSERT_EQ(SumOn(Rank() == 0 ? 0 : 1), ncclSuccess);
+  EXPECT_THAT(FailureOf(cudaErrorLaunchFailure), HasSubstr("reduces to 1: 100 elements"));
+}
+
+TEST_F(NcclEmulation, FindsOtherCountsOfABroadcast) {
+  Join();
+  ASSERT_EQ(CopyFrom(0, Rank() == 0 ? 64 : 65), ncclSuccess);
+  EXPECT_THAT(FailureOf(cudaErrorLaunchFailure), HasSubstr("broadcasts from 0: 65 elements"));
+}
+
+TEST_F(NcclEmulation, FindsAReductionWhereOthersBroadcast) {
+  Join();
+  ASSERT_EQ(Rank() == 0 ? SumOn(0) : CopyFrom(0), ncclSuccess);
+  EXPECT_THAT(FailureOf(cudaErrorLaunchFailure), HasSubstr("reduces to 0: 100 elements"));
+}
+
+TEST_F(NcclEmulation, FindsARankThatDoesNotComeToABroadcast) {
+  Join();
+  if (Rank() == 0) {
+    ASSERT_EQ(CopyFrom(0), ncclSuccess);
+    EXPECT_THAT(FailureOf(cudaErrorLaunchTimeout), HasSubstr("rank 1 has not come"));
+  }
 }
 
 TEST_F(NcclEmulation, ReplaysACapturedReduction) {
