@@ -20,6 +20,9 @@
 #include "halftone/examples/support/device_choice.h"
 #include "halftone/examples/support/progress.h"
 #include "halftone/graph/ir/proto.h"
+#include "halftone/passes/layout/storage_alias.h"
+#include "halftone/passes/memory/keep_low_weights.h"
+#include "halftone/passes/rewrite/rewrite.h"
 #include "halftone/tools/support/peak.h"
 
 ABSL_FLAG(std::string, workload, "mlp", "a name of benchmarks/support/workloads.h");
@@ -38,6 +41,7 @@ ABSL_FLAG(
     "share of it the step reaches: its arithmetic at that rate over its time");
 ABSL_FLAG(bool, recompute, true,
           "compute cheap values again where a step holds much for its backward pass");
+ABSL_FLAG(bool, fusion, true, "run elementwise ops as one node where they may be");
 ABSL_FLAG(double, memory_budget, 0,
           "share of the working memory that the step may take, the rest computed again; 0: all");
 ABSL_FLAG(std::string, graph, "",
@@ -81,6 +85,24 @@ double ArithmeticSeconds(const ir::Graph& step, const tools::Peak& peak) {
   return seconds;
 }
 
+// What a step runs, and the bytes that its nodes read and write; aliases are neither.
+struct Traffic {
+  int64_t nodes = 0;
+  double bytes = 0;
+};
+Traffic TrafficOf(const ir::Graph& step) {
+  Traffic traffic;
+  for (const auto& node : step.nodes()) {
+    if (passes::IsSource(*node) || passes::IsOp(*node, "commit") || passes::IsKeptCast(*node) ||
+        passes::IsStorageAlias(*node)) {
+      continue;
+    }
+    ++traffic.nodes;
+    traffic.bytes += ir::CostOf(*node).bytes;
+  }
+  return traffic;
+}
+
 int Fail(const std::string& message) {
   cli::PrintMessage("train_step", message);
   return 2;
@@ -121,6 +143,7 @@ int Main() {
 
   graph.to(choice->device);
   graph.config.recompute_cheap_values = absl::GetFlag(FLAGS_recompute);
+  graph.config.allow_fusion = absl::GetFlag(FLAGS_fusion);
   const absl::Status budget =
       SetBudget(graph, absl::GetFlag(FLAGS_memory_budget), **workload, amp_choice);
   if (!budget.ok()) return Fail("--memory_budget: " + Message(budget));
@@ -153,14 +176,16 @@ int Main() {
     if (bare) best_bf16 = std::min(best_bf16, MedianSeconds(steps, bare_bf16));
   }
   if (!status.ok()) return Fail(Message(status));
+  const Traffic traffic = TrafficOf(*graph.compiled_graph());
   std::printf(
       "{\"name\": \"%s\", \"framework\": \"halftone\", \"device\": \"%s\", \"amp\": \"%s\", "
       "\"threads\": %d, "
       "\"step_s\": %.7f, \"first_step_s\": %.4f, \"params\": %lld, \"loss\": %.6f, \"peak_mib\": "
-      "%.1f, \"arena_mib\": %.1f",
+      "%.1f, \"arena_mib\": %.1f, \"nodes\": %lld, \"moved_mib\": %.1f",
       name.c_str(), choice->name.c_str(), amp_choice.c_str(), threads, best, first,
       static_cast<long long>((*workload)->num_parameters()), out[0].item(), example::PeakRssMib(),
-      static_cast<double>(graph.arena_bytes()) / (1 << 20));
+      static_cast<double>(graph.arena_bytes()) / (1 << 20), static_cast<long long>(traffic.nodes),
+      traffic.bytes / (1 << 20));
   if (bare) std::printf(", \"bare_f32_s\": %.7f, \"bare_bf16_s\": %.7f", best_f32, best_bf16);
   if (absl::GetFlag(FLAGS_peak)) {
     std::printf(", \"peak_f32_gflops\": %.1f, \"peak_bf16_gflops\": %.1f, \"share_of_peak\": %.4f",

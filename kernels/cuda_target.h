@@ -14,6 +14,7 @@ inline TargetTraits CudaTraits(int capability) {
           .rounds_biases = true,
           .keeps_low_weights = true,
           .runs_on_after_fault = true,
+          .fuses_elementwise = true,
           .no_f8 = capability < 89 ? "8-bit products need compute capability 8.9" : ""};
 }
 

@@ -30,7 +30,6 @@ const Targets& All() {
     targets->push_back(std::make_unique<DescribedTarget>(
         TargetDescription{.name = "cuda-sm90",
                           .kernel_dtypes = {DType::kF32, DType::kBF16, DType::kF16},
-                          .cannot_run = {"batch_norm_apply", "batch_norm_stats", "fused"},
                           .traits = CudaTraits(90),
                           .joins_updates = true}));
     return targets;

@@ -10,11 +10,11 @@
 namespace halftone::kernels {
 
 // "gelu:tanh" for an op with variants, else the op's name.
-inline std::string FormulaOf(const ir::Node& node) {
-  const ir::AttrValue* variant = node.attrs().Find("approximate");
-  return variant == nullptr ? node.op().name
-                            : node.op().name + ":" + std::get<std::string>(*variant);
+inline std::string FormulaOf(const ir::OpRecord& op, const ir::Attributes& attrs) {
+  const ir::AttrValue* variant = attrs.Find("approximate");
+  return variant == nullptr ? op.name : op.name + ":" + std::get<std::string>(*variant);
 }
+inline std::string FormulaOf(const ir::Node& node) { return FormulaOf(node.op(), node.attrs()); }
 
 // The members of a functor, in the order of the record.
 using FormulaNumbers = std::array<double, 2>;

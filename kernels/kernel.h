@@ -99,6 +99,8 @@ struct KernelCandidate {
   // OK, or Unimplemented with the reason: "needs channels-last", "library gives only ref:any".
   std::function<absl::Status(const ir::Node&)> supports;
   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const ir::Node&)> create;
+  // Of `fused`: whether bodies may have the op. Empty: any that has a kernel.
+  std::function<bool(const std::string& op)> takes_op;
   // Updates, accelerators only: one kernel for several nodes that this candidate supports, as
   // group-updates has found them. Its arguments are the inputs of all nodes one after the other,
   // their outputs likewise, and the copies. Empty: one kernel a node.

@@ -18,6 +18,14 @@ bool RegistryTarget::HasKernel(const std::string& op, DType dtype) const {
   return false;
 }
 
+bool RegistryTarget::FusesOp(const std::string& op) const {
+  const std::vector<const KernelCandidate*> candidates = registry_.Candidates("fused", device_);
+  return traits_.fuses_elementwise &&
+         std::any_of(candidates.begin(), candidates.end(), [&op](const auto* candidate) {
+           return candidate->takes_op == nullptr || candidate->takes_op(op);
+         });
+}
+
 std::string RegistryTarget::WhyNoF8() const {
   if (!traits_.no_f8.empty()) return traits_.no_f8;
   return HasKernel("f8_matmul", DType::kF8E4M3) ? "" : Concat(name_, " has no kernel for it");

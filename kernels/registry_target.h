@@ -43,6 +43,7 @@ class RegistryTarget : public ir::Target {
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
   bool RunsOnAfterFault() const override { return traits_.runs_on_after_fault; }
   bool FusesElementwise() const override { return traits_.fuses_elementwise; }
+  bool FusesOp(const std::string& op) const override;
   // The refusal of the first candidate, where the one that a step gets widens.
   std::string WhyWidened(const ir::Node& node) const override;
   bool JoinsUpdates(const std::string& op) const override;

@@ -42,6 +42,9 @@ class Target {
   virtual bool RunsOnAfterFault() const = 0;
   // Whether neighbouring elementwise ops are better one node `fused`.
   virtual bool FusesElementwise() const = 0;
+  // Whether `op`, which is elementwise and has a kernel, may be part of one: an op of the program may not on
+  // a device whose fused kernel knows its ops.
+  virtual bool FusesOp(const std::string& /*op*/) const { return FusesElementwise(); }
   // Why `node` is computed in f32, on copies of its 16-bit operands and results; empty: it is not.
   virtual std::string WhyWidened(const Node& node) const = 0;
   // Whether one kernel does several nodes of the update op `op`.

@@ -51,8 +51,15 @@ class FusionSearch {
            node.num_inputs() <= ops::kMaxFusedInputs && HasKernel(node) && !IsKeptCopy(node) &&
            WhyNoInputs(node, {}, nullptr).empty();
   }
+  // Its own, and one of bodies with what it reads and gives.
   bool HasKernel(const ir::Node& node) const {
-    return target_.HasKernel(node.op().name, node.input_type(0).dtype);
+    const std::vector<ir::Value>& inputs = node.inputs();
+    return target_.FusesOp(node.op().name) &&
+           target_.HasKernel(node.op().name, node.input_type(0).dtype) &&
+           target_.HasKernel("fused", node.output_type().dtype) &&
+           std::all_of(inputs.begin(), inputs.end(), [this](const ir::Value& input) {
+             return target_.HasKernel("fused", input.type().dtype);
+           });
   }
   static bool IsKeptCopy(const ir::Node& node) {
     return IsCast(node) && IsOp(*node.input(0).node, "variable");

@@ -55,6 +55,71 @@ class BatchNormKernel : public CudaKernel {
   double eps_, momentum_;
 };
 
+class BatchNormStatsKernel : public CudaKernel {
+ public:
+  explicit BatchNormStatsKernel(const ir::Node& node)
+      : dtype_(node.input_type(0).dtype),
+        cut_(CutOf(node.input_type(0))),
+        eps_(node.attrs().GetFloat("eps")),
+        momentum_(node.attrs().GetFloat("momentum")) {
+    workspace_bytes_ = BatchNormWorkspace(cut_);
+  }
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    if (cut_.lines == 0) return absl::OkStatus();
+    cuda::BatchNormArrays arrays{};
+    arrays.x = args.inputs[0];
+    arrays.gamma = args.inputs[1];
+    arrays.running_mean = args.inputs[2];
+    arrays.running_var = args.inputs[3];
+    arrays.save_mean = args.outputs[0];
+    arrays.save_invstd = args.outputs[1];
+    arrays.new_mean = args.outputs[2];
+    arrays.new_var = args.outputs[3];
+    HT_CUDA_RETURN_IF_ERROR(cuda::LaunchBatchNormStats(dtype_, cut_, eps_, momentum_, arrays,
+                                                       args.outputs[4], args.outputs[5],
+                                                       args.workspace, stream));
+    return absl::OkStatus();
+  }
+
+ private:
+  DType dtype_;
+  cuda::ChannelCut cut_;
+  double eps_, momentum_;
+};
+
+// Whether the numbers are those of channels, as a split batch norm has them.
+absl::Status NumbersAreOfChannels(const ir::Node& node) {
+  const ir::ValueType& x = node.input_type(0);
+  const Shape& numbers = node.input_type(1).shape;
+  if (x.shape.rank() < 2 || numbers.rank() != x.shape.rank() || numbers[1] != x.shape[1] ||
+      numbers.num_elements() != x.shape[1]) {
+    return Unimplemented("numbers of another shape than [1,C,1,1]");
+  }
+  return LiesAsItsInput(node);
+}
+
+class BatchNormApplyKernel : public CudaKernel {
+ public:
+  explicit BatchNormApplyKernel(const ir::Node& node)
+      : dtype_(node.input_type(0).dtype), cut_(CutOf(node.input_type(0))) {}
+
+ protected:
+  absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
+    if (cut_.lines == 0) return absl::OkStatus();
+    const cuda::BatchNormNumbers numbers{args.inputs[1], args.inputs[2], args.inputs[3],
+                                         args.inputs[4]};
+    HT_CUDA_RETURN_IF_ERROR(
+        cuda::LaunchBatchNormApply(dtype_, cut_, args.inputs[0], numbers, args.outputs[0], stream));
+    return absl::OkStatus();
+  }
+
+ private:
+  DType dtype_;
+  cuda::ChannelCut cut_;
+};
+
 class BatchNormInferenceKernel : public CudaKernel {
  public:
   explicit BatchNormInferenceKernel(const ir::Node& node)
@@ -112,6 +177,8 @@ class BatchNormGradKernel : public CudaKernel {
 
 void Register_cuda_batch_norm(KernelRegistry& r) {
   AddCudaKernel<BatchNormKernel>(r, "batch_norm", ir::kFloats, LiesAsItsInput);
+  AddCudaKernel<BatchNormStatsKernel>(r, "batch_norm_stats", ir::kFloats);
+  AddCudaKernel<BatchNormApplyKernel>(r, "batch_norm_apply", ir::kFloats, NumbersAreOfChannels);
   AddCudaKernel<BatchNormInferenceKernel>(r, "batch_norm_inference", ir::kFloats, LiesAsItsInput);
   AddCudaKernel<BatchNormGradKernel>(r, "batch_norm_grad", ir::kFloats, LiesAsItsInput);
 }

@@ -215,19 +215,26 @@ cudaError_t Normalize(const ChannelCut& cut, const BatchNormArrays& a,
 }
 
 template <typename T>
-cudaError_t Forward(const ChannelCut& cut, double eps, double momentum, const BatchNormArrays& a,
-                    void* workspace, cudaStream_t stream) {
-  using V = Compute<T>;
-  auto* const chunks = static_cast<ChunkMoments*>(workspace);
-  const Affine<V> affine = AffineIn<V>(chunks + cut.chunks * cut.channels, cut);
-  const cudaError_t error = ForChannelForm<T>(cut, [&](auto n, auto columns) {
+cudaError_t Statistics(const ChannelCut& cut, double eps, double momentum, const BatchNormArrays& a,
+                       const Affine<Compute<T>>& affine, ChunkMoments* chunks,
+                       cudaStream_t stream) {
+  return ForChannelForm<T>(cut, [&](auto n, auto columns) {
     const cudaError_t first =
         LaunchKernel(MomentsKernel<T, n(), columns()>, ChannelGrid(cut), kTeamBlock, 0, stream, cut,
                      static_cast<const T*>(a.x), chunks);
     if (first != cudaSuccess) return first;
-    return LaunchKernel(StatisticsKernel<V, n(), columns()>, BlocksOf(cut.channels, kWarpsOfBlock),
-                        kTeamBlock, 0, stream, cut, a, eps, momentum, chunks, affine);
+    return LaunchKernel(StatisticsKernel<Compute<T>, n(), columns()>,
+                        BlocksOf(cut.channels, kWarpsOfBlock), kTeamBlock, 0, stream, cut, a, eps,
+                        momentum, chunks, affine);
   });
+}
+
+template <typename T>
+cudaError_t Forward(const ChannelCut& cut, double eps, double momentum, const BatchNormArrays& a,
+                    void* workspace, cudaStream_t stream) {
+  auto* const chunks = static_cast<ChunkMoments*>(workspace);
+  const auto affine = AffineIn<Compute<T>>(chunks + cut.chunks * cut.channels, cut);
+  const cudaError_t error = Statistics<T>(cut, eps, momentum, a, affine, chunks, stream);
   if (error != cudaSuccess) return error;
   return Normalize<T>(cut, a, affine, stream);
 }
@@ -238,6 +245,34 @@ cudaError_t LaunchBatchNorm(DType dtype, const ChannelCut& cut, double eps, doub
                             const BatchNormArrays& arrays, void* workspace, cudaStream_t stream) {
   return ForFloatType(dtype, [&](auto zero) {
     return Forward<decltype(zero)>(cut, eps, momentum, arrays, workspace, stream);
+  });
+}
+
+cudaError_t LaunchBatchNormStats(DType dtype, const ChannelCut& cut, double eps, double momentum,
+                                 const BatchNormArrays& arrays, void* low, void* scale,
+                                 void* workspace, cudaStream_t stream) {
+  return ForFloatType(dtype, [&](auto zero) {
+    using V = Compute<decltype(zero)>;
+    auto* const chunks = static_cast<ChunkMoments*>(workspace);
+    // The mean's first part is save_mean.
+    Affine<V> affine = AffineIn<V>(chunks + cut.chunks * cut.channels, cut);
+    affine.mean_low = static_cast<V*>(low);
+    affine.scale = static_cast<V*>(scale);
+    return Statistics<decltype(zero)>(cut, eps, momentum, arrays, affine, chunks, stream);
+  });
+}
+
+cudaError_t LaunchBatchNormApply(DType dtype, const ChannelCut& cut, const void* x,
+                                 const BatchNormNumbers& numbers, void* y, cudaStream_t stream) {
+  return ForFloatType(dtype, [&](auto zero) {
+    using V = Compute<decltype(zero)>;
+    const auto number = [](const void* of) { return static_cast<V*>(const_cast<void*>(of)); };
+    BatchNormArrays arrays{};
+    arrays.x = x;
+    arrays.beta = numbers.shift;
+    arrays.y = y;
+    const Affine<V> affine{number(numbers.mean), number(numbers.low), number(numbers.scale)};
+    return Normalize<decltype(zero)>(cut, arrays, affine, stream);
   });
 }
 

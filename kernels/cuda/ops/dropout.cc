@@ -23,8 +23,12 @@ class DropoutKernel : public CudaKernel {
     params_.size = y.num_elements();
     if (y.layout == ir::Layout::kChannelsLast) {
       params_.channels_last = true;
-      params_.channels = y.shape[1];
-      params_.plane = y.shape[2] * y.shape[3];
+      const int64_t plane = y.shape[2] * y.shape[3];
+      params_.piece = plane % 4 == 0 ? 4 : 1;
+      if (params_.size > 0) {
+        params_.channels = cuda::WideDivisorOf(y.shape[1]);
+        params_.pieces = cuda::WideDivisorOf(plane / params_.piece);
+      }
     }
   }
 

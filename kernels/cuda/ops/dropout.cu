@@ -9,6 +9,7 @@
 #include "halftone/kernels/cuda/device/float_types.cuh"
 #include "halftone/kernels/cuda/device/pack.cuh"
 #include "halftone/kernels/cuda/device/philox.cuh"
+#include "halftone/kernels/cuda/device/wide_divisor.cuh"
 #include "halftone/kernels/cuda/ops/dropout.h"
 
 namespace halftone::cuda {
@@ -45,39 +46,32 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Planes of whole groups: a thread takes 4 neighbours of one channel.
-template <typename T>
+// Channels last, a thread takes a piece of one channel's plane; kPiece elements, neighbours by name.
+template <typename T, int kPiece>
 __global__ void __launch_bounds__(kThreads)
     DropoutLastKernel(DropoutParams p, const T* x, T* y, const kernels::DeviceRunState* state) {
   const int64_t unit = static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (unit >= p.size / 4) return;
-  const int64_t channel = unit % p.channels, groups = p.plane / 4;
-  const int64_t group_of_plane = unit / p.channels % groups;
-  const int64_t image = unit / p.channels / groups;
-  const int64_t group = (image * p.channels + channel) * groups + group_of_plane;
-  const int64_t at = (image * p.plane + group_of_plane * 4) * p.channels + channel;
-  const PhiloxWords words = PhiloxBlock(p.seed, state->run_count, static_cast<uint64_t>(group));
+  if (unit >= p.size / kPiece) return;
+  const int64_t channels = p.channels.divisor, pieces = p.pieces.divisor;
+  const Division by_channel = Divide(unit, p.channels);
+  const Division by_plane = Divide(by_channel.quotient, p.pieces);
+  const int64_t image = by_plane.quotient, channel = by_channel.rest;
+  const int64_t first = ((image * channels + channel) * pieces + by_plane.rest) * kPiece;
+  const int64_t at = (by_channel.quotient * kPiece) * channels + channel;
+  const PhiloxWords words = PhiloxBlock(p.seed, state->run_count, static_cast<uint64_t>(first / 4));
+  if constexpr (kPiece == 4) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    y[at + i * p.channels] = Dropped(p, x[at + i * p.channels], words.v[i]);
+    for (int i = 0; i < 4; ++i) {
+      y[at + i * channels] = Dropped(p, x[at + i * channels], words.v[i]);
+    }
+  } else {
+    const auto lane = static_cast<int>(first % 4);
+    const uint32_t word = lane == 0   ? words.v[0]
+                          : lane == 1 ? words.v[1]
+                          : lane == 2 ? words.v[2]
+                                      : words.v[3];
+    y[at] = Dropped(p, x[at], word);
   }
-}
-
-template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    DropoutEachLastKernel(DropoutParams p, const T* x, T* y, const kernels::DeviceRunState* state) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (at >= p.size) return;
-  const int64_t channel = at % p.channels, of_image = p.channels * p.plane;
-  const int64_t image = at / of_image, in_plane = at / p.channels % p.plane;
-  const int64_t i = image * of_image + channel * p.plane + in_plane;
-  const PhiloxWords words = PhiloxBlock(p.seed, state->run_count, static_cast<uint64_t>(i / 4));
-  const auto lane = static_cast<int>(i % 4);
-  const uint32_t word = lane == 0   ? words.v[0]
-                        : lane == 1 ? words.v[1]
-                        : lane == 2 ? words.v[2]
-                                    : words.v[3];
-  y[at] = Dropped(p, x[at], word);
 }
 
 dim3 Grid(int64_t threads) {
@@ -93,11 +87,10 @@ cudaError_t LaunchTyped(const DropoutParams& p, const void* x_data, void* y_data
     return LaunchKernel(DropoutKernel<T>, Grid((p.size + 3) / 4), kThreads, 0, stream, p, x, y,
                         wide, state);
   }
-  if (p.plane % 4 == 0) {
-    return LaunchKernel(DropoutLastKernel<T>, Grid(p.size / 4), kThreads, 0, stream, p, x, y,
-                        state);
-  }
-  return LaunchKernel(DropoutEachLastKernel<T>, Grid(p.size), kThreads, 0, stream, p, x, y, state);
+  const dim3 grid = Grid(p.size / p.piece);
+  return p.piece == 4
+             ? LaunchKernel(DropoutLastKernel<T, 4>, grid, kThreads, 0, stream, p, x, y, state)
+             : LaunchKernel(DropoutLastKernel<T, 1>, grid, kThreads, 0, stream, p, x, y, state);
 }
 
 }  // namespace

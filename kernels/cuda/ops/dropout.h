@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "halftone/core/dtype.h"
+#include "halftone/kernels/cuda/device/wide_divisor.h"
 #include "halftone/kernels/device_run_state.h"
 
 namespace halftone::cuda {
@@ -16,9 +17,11 @@ struct DropoutParams {
   double scale = 1;       // a float's value unless f64
   DType dtype = DType::kF32;
   int64_t size = 0;  // above 0
-  // Channels last: extents of the rank-4 tensor, whose elements are named in row-major order.
+  // Channels last: extents of the rank-4 tensor, whose elements are named in row-major order; a thread's piece of
+  // a plane is 4 elements where they divide it, else 1.
   bool channels_last = false;
-  int64_t channels = 1, plane = 1;
+  int piece = 1;
+  WideDivisor channels, pieces;  // `pieces` of a plane
 };
 
 // The run count comes from the state. y may be x. `wide`: both are aligned to 16 bytes.

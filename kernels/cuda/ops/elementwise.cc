@@ -8,17 +8,11 @@
 #include "halftone/kernels/cuda/runtime/kernel.h"
 #include "halftone/kernels/formula.h"
 
-namespace halftone::kernels {
+namespace halftone {
+namespace cuda {
 namespace {
 
-using cuda::Formula;
-
-struct FormulaRow {
-  const char* name;  // of the op; "gelu:tanh" for one of its variants
-  Formula formula;
-  bool swapped = false;  // greater(a, b) is less(b, a)
-};
-constexpr FormulaRow kRows[] = {
+constexpr FormulaRow kFormulaRows[] = {
 #define HT_UNARY(op, Name, ...) {#op, Formula::k##Name},
 #define HT_PREDICATE HT_UNARY
 #define HT_LOGICAL_UNARY HT_UNARY
@@ -34,12 +28,24 @@ constexpr FormulaRow kRows[] = {
 #include "halftone/graph/ops/support/elementwise.def"
 };
 
-const FormulaRow& RowOf(const ir::Node& node) {
-  const std::string name = FormulaOf(node);
-  for (const FormulaRow& row : kRows) {
-    if (row.name == name) return row;
+}  // namespace
+
+const FormulaRow* FindFormula(const std::string& name) {
+  for (const FormulaRow& row : kFormulaRows) {
+    if (row.name == name) return &row;
   }
-  HT_CHECK(false, "no formula for the op");
+  return nullptr;
+}
+
+}  // namespace cuda
+
+namespace kernels {
+namespace {
+
+const cuda::FormulaRow& RowOf(const ir::Node& node) {
+  const cuda::FormulaRow* const row = cuda::FindFormula(FormulaOf(node));
+  HT_CHECK(row != nullptr, "no formula for the op");
+  return *row;
 }
 
 template <int N>
@@ -75,7 +81,7 @@ class ElementwiseKernel : public CudaKernel {
     return ports;
   }
 
-  FormulaRow row_;
+  cuda::FormulaRow row_;
   DType dtype_;
   cuda::MapParams<N> params_;
 };
@@ -97,4 +103,5 @@ void Register_cuda_elementwise(KernelRegistry& r) {
 #include "halftone/graph/ops/support/elementwise.def"
 }
 
-}  // namespace halftone::kernels
+}  // namespace kernels
+}  // namespace halftone

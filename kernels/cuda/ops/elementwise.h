@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <string>
 
 #include "halftone/core/dtype.h"
 #include "halftone/kernels/cuda/device/map.h"
@@ -25,6 +26,15 @@ enum class Formula : uint8_t {
 #include "halftone/graph/ops/support/elementwise.def"
   kIdentity
 };
+
+// Which formula an op is.
+struct FormulaRow {
+  const char* name;  // of the op; "gelu:tanh" for one of its variants
+  Formula formula;
+  bool swapped = false;  // greater(a, b) is less(b, a)
+};
+// By FormulaOf (kernels/formula.h); null: none.
+const FormulaRow* FindFormula(const std::string& name);
 
 // f32, f16 and bf16, computed in f32; y of the same, or bool where the formula is a comparison.
 // kIdentity (a cast) takes u8 and bool too, and gives bool too.
