@@ -75,7 +75,8 @@ class MergeCopies : public Pass {
     // The last of a row first, which has the longest way to it.
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       const ir::Node& end = **it;
-      if (!OnlyReorders(end) || merged.contains(&end) || end.output_type().num_elements() == 0) continue;
+      if (!OnlyReorders(end) || merged.contains(&end) || end.output_type().num_elements() == 0)
+        continue;
       const Moves moves = MovesTo(end, uses);
       for (size_t first = 0; first < moves.size(); ++first) {
         const auto p = Shorter(moves, first, context);
@@ -98,11 +99,11 @@ class MergeCopies : public Pass {
   static std::optional<AxisFactors::Permutation> Shorter(const Moves& moves, size_t first,
                                                          PassContext& context) {
     const auto begin = moves.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto before = std::count_if(begin, moves.end(),
-                                      [](const ir::Node* n) { return !IsStorageAlias(*n); });
+    const auto before =
+        std::count_if(begin, moves.end(), [](const ir::Node* n) { return !IsStorageAlias(*n); });
     AxisFactors factors(moves[first]->input_type(0));
-    if (before == 0 || !std::all_of(begin, moves.end(),
-                                    [&](const ir::Node* n) { return factors.Follow(*n); })) {
+    if (before == 0 ||
+        !std::all_of(begin, moves.end(), [&](const ir::Node* n) { return factors.Follow(*n); })) {
       return std::nullopt;
     }
     AxisFactors::Permutation p = factors.OfStorage();
