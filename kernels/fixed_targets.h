@@ -17,7 +17,7 @@ namespace halftone::kernels {
 // `kernel_dtypes` but for the exceptions.
 struct TargetDescription {
   std::string name;
-  ir::DTypeSet kernel_dtypes;        // of non-reference kernels
+  ir::DTypeSet kernel_dtypes;             // of non-reference kernels
   std::set<std::string> cannot_run = {};  // ops without any kernel: decomposed; tests give some
   TargetTraits traits;
   bool joins_updates = false;
