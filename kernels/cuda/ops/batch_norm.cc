@@ -28,15 +28,25 @@ absl::Status LiesAsItsInput(const ir::Node& node) {
   return absl::OkStatus();
 }
 
-class BatchNormKernel : public CudaKernel {
- public:
-  explicit BatchNormKernel(const ir::Node& node)
+// What the forward kernels share.
+class BatchNormForward : public CudaKernel {
+ protected:
+  explicit BatchNormForward(const ir::Node& node)
       : dtype_(node.input_type(0).dtype),
         cut_(CutOf(node.input_type(0))),
-        eps_(node.attrs().GetFloat("eps")),
-        momentum_(node.attrs().GetFloat("momentum")) {
+        eps_(node.attrs().GetFloat("eps")) {
     workspace_bytes_ = BatchNormWorkspace(cut_);
   }
+
+  DType dtype_;
+  cuda::ChannelCut cut_;
+  double eps_;
+};
+
+class BatchNormKernel : public BatchNormForward {
+ public:
+  explicit BatchNormKernel(const ir::Node& node)
+      : BatchNormForward(node), momentum_(node.attrs().GetFloat("momentum")) {}
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
@@ -50,20 +60,13 @@ class BatchNormKernel : public CudaKernel {
   }
 
  private:
-  DType dtype_;
-  cuda::ChannelCut cut_;
-  double eps_, momentum_;
+  double momentum_;
 };
 
-class BatchNormStatsKernel : public CudaKernel {
+class BatchNormStatsKernel : public BatchNormForward {
  public:
   explicit BatchNormStatsKernel(const ir::Node& node)
-      : dtype_(node.input_type(0).dtype),
-        cut_(CutOf(node.input_type(0))),
-        eps_(node.attrs().GetFloat("eps")),
-        momentum_(node.attrs().GetFloat("momentum")) {
-    workspace_bytes_ = BatchNormWorkspace(cut_);
-  }
+      : BatchNormForward(node), momentum_(node.attrs().GetFloat("momentum")) {}
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
@@ -84,9 +87,7 @@ class BatchNormStatsKernel : public CudaKernel {
   }
 
  private:
-  DType dtype_;
-  cuda::ChannelCut cut_;
-  double eps_, momentum_;
+  double momentum_;
 };
 
 // Whether the numbers are those of channels, as a split batch norm has them.
@@ -120,14 +121,9 @@ class BatchNormApplyKernel : public CudaKernel {
   cuda::ChannelCut cut_;
 };
 
-class BatchNormInferenceKernel : public CudaKernel {
+class BatchNormInferenceKernel : public BatchNormForward {
  public:
-  explicit BatchNormInferenceKernel(const ir::Node& node)
-      : dtype_(node.input_type(0).dtype),
-        cut_(CutOf(node.input_type(0))),
-        eps_(node.attrs().GetFloat("eps")) {
-    workspace_bytes_ = BatchNormWorkspace(cut_);
-  }
+  explicit BatchNormInferenceKernel(const ir::Node& node) : BatchNormForward(node) {}
 
  protected:
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
@@ -143,11 +139,6 @@ class BatchNormInferenceKernel : public CudaKernel {
         cuda::LaunchBatchNormInference(dtype_, cut_, eps_, arrays, args.workspace, stream));
     return absl::OkStatus();
   }
-
- private:
-  DType dtype_;
-  cuda::ChannelCut cut_;
-  double eps_;
 };
 
 class BatchNormGradKernel : public CudaKernel {
