@@ -21,10 +21,13 @@ bool OnlyReorders(const ir::Node& node) {
   return IsOp(node, "relayout") || IsOp(node, "transpose") || IsOp(node, "reshape");
 }
 
+// A graph's text may have any number of moves in a row, and each is looked at as the end of one.
+constexpr size_t kMostMoves = 16;
+
 // What leads to `end` and is read by nothing else, in order; `end` is the last.
 Moves MovesTo(const ir::Node& end, const ir::UseMap& uses) {
   Moves moves = {&end};
-  while (true) {
+  while (moves.size() < kMostMoves) {
     const ir::Value v = moves.back()->input(0);
     if (!OnlyReorders(*v.node) || uses.is_output(v) || uses.uses(v).size() != 1) break;
     moves.push_back(v.node);

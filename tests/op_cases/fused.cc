@@ -36,6 +36,11 @@ void AddCases_fused(std::vector<OpCase>& cases) {
   large("short_rows", {Reals({700, 7}), Reals({7}), Reals({1, 7})}, "tanh(mul(add(%0, %1), %2))");
   large("rows_of_a_tile", {Reals({3, 2048}), Reals({2048})}, "tanh(add(%0, %1))");
   large("rows_of_an_image", {Reals({9, 30, 20}), Reals({30, 20})}, "mul(tanh(%0), %1)");
+  // Five operands of five each, 31 ops: on a device none makes more results wait for their readers.
+  const std::string each = "batch_norm_apply(tanh(%0), tanh(%1), tanh(%2), tanh(%1), tanh(%2))";
+  large("most_waiting", {Reals({70}), Reals({70}), Reals({70})},
+        "batch_norm_apply(" + each + ", " + each + ", " + each + ", " + each + ", " + each + ")");
+  cases.back().dtypes = {DType::kF32};  // that of its numbers
   large("most_inputs", std::vector<OpInput>(12, Reals({2500})),
         "add(add(add(add(%0, %1), add(%2, %3)), add(add(%4, %5), add(%6, %7))), "
         "add(add(%8, %9), add(%10, %11)))");

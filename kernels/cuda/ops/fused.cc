@@ -212,7 +212,7 @@ void Register_cuda_fused(KernelRegistry& r) {
       HT_ASSIGN_OR_RETURN(const FusedParams params, plan(node));
       return std::make_unique<FusedKernel>(node, params);
     };
-    candidate.takes_op = IsStep;
+    if (op == "fused") candidate.takes_op = IsStep;
     r.Add(std::move(candidate));
   };
   add("native", "fused", PlanFused);

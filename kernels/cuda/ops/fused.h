@@ -13,9 +13,10 @@ namespace halftone::cuda {
 
 inline constexpr int kFusedInputs = 12;
 inline constexpr int kFusedSteps = 32;
-// Results that wait for their reader while others are computed. Trees of kFusedSteps ops with at most three
-// computed operands, the most demanding operand first, need no more.
-inline constexpr int kFusedSlots = 6;
+// Results that wait for their reader while others are computed. Trees of kFusedSteps ops with at most five
+// computed operands, the most demanding operand first, need no more: 31 steps are the least that need 8 (five
+// operands of five each), 63 those that need 9.
+inline constexpr int kFusedSlots = 8;
 
 // Which element of an input belongs to element i of the result, both in the order of memory.
 enum class FusedReach : uint8_t { kSame, kRow, kOne };  // i, i % period, 0

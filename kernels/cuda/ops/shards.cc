@@ -152,8 +152,7 @@ class ShardsWaitKernel : public ShardKernel {
   absl::Status Launch(const KernelArgs& args, cudaStream_t stream) override {
     void* const buffer = const_cast<void*>(args.inputs[0]);  // read alone
     if (ranks_ != nullptr) {
-      cudaEvent_t const done = ReductionsUnderWay::OfProcess().End(buffer);
-      if (done == nullptr) return FailedPrecondition("nothing was started");
+      HT_ASSIGN_OR_RETURN(cudaEvent_t const done, ReductionsUnderWay::OfProcess().End(buffer));
       HT_RETURN_IF_ERROR(End(args, Words(buffer), heard_, done, stream));
     }
     return packed_.Unpack(buffer, args.outputs, stream);

@@ -52,11 +52,11 @@ void ReductionsUnderWay::Begin(const void* buffer, cudaEvent_t done) {
   reductions_.push_back({buffer, done});
 }
 
-cudaEvent_t ReductionsUnderWay::End(const void* buffer) {
+absl::StatusOr<cudaEvent_t> ReductionsUnderWay::End(const void* buffer) {
   const std::scoped_lock lock(mutex_);
   const auto found = std::find_if(reductions_.begin(), reductions_.end(),
                                   [&](const Reduction& r) { return r.buffer == buffer; });
-  if (found == reductions_.end()) return nullptr;
+  if (found == reductions_.end()) return FailedPrecondition("nothing was started");
   cudaEvent_t const done = found->done;
   reductions_.erase(found);
   return done;

@@ -85,8 +85,8 @@ class ReductionsUnderWay {
  public:
   static ReductionsUnderWay& OfProcess();
   void Begin(const void* buffer, cudaEvent_t done);
-  // Null: none was begun.
-  cudaEvent_t End(const void* buffer);
+  // Error: FailedPrecondition, none was begun.
+  absl::StatusOr<cudaEvent_t> End(const void* buffer);
   // Of a kernel that goes away.
   void Forget(cudaEvent_t done);
 
