@@ -1,5 +1,5 @@
 // Seconds per training step of a reference workload, as one JSON line: forward, backward and update
-// on fixed data; the median of single steps or, on a CUDA device, where steps overlap, of blocks of
+// on fixed data, or with --eval forward and loss alone; the median of single steps or, on a CUDA device, where steps overlap, of blocks of
 // steps between two waits. With --bare also those of the same step written against oneDNN alone, in
 // turn with ours.
 #include <algorithm>
@@ -41,6 +41,9 @@ ABSL_FLAG(
     "share of it the step reaches: its arithmetic at that rate over its time");
 ABSL_FLAG(bool, recompute, true,
           "compute cheap values again where a step holds much for its backward pass");
+ABSL_FLAG(bool, eval, false, "an evaluation instead: forward and loss");
+ABSL_FLAG(int, batch, 0, "images or sequences; 0: as many as the workload has");
+ABSL_FLAG(bool, packing, true, "hold weights that a step does not write in the kernels' order");
 ABSL_FLAG(bool, fusion, true, "run elementwise ops as one node where they may be");
 ABSL_FLAG(double, memory_budget, 0,
           "share of the working memory that the step may take, the rest computed again; 0: all");
@@ -110,7 +113,9 @@ int Fail(const std::string& message) {
 
 int Main() {
   const std::string name = absl::GetFlag(FLAGS_workload), amp_choice = absl::GetFlag(FLAGS_amp);
-  const auto workload = MakeWorkload(name);
+  const int batch = absl::GetFlag(FLAGS_batch);
+  if (batch < 0) return Fail("--batch: expected 0 or more");
+  const auto workload = MakeWorkload(name, batch);
   if (!workload.ok()) return Fail("--workload: " + Message(workload.status()));
   if (const std::string file = absl::GetFlag(FLAGS_graph); !file.empty()) {
     const auto traced = TraceStep(**workload, amp_choice);
@@ -144,6 +149,8 @@ int Main() {
   graph.to(choice->device);
   graph.config.recompute_cheap_values = absl::GetFlag(FLAGS_recompute);
   graph.config.allow_fusion = absl::GetFlag(FLAGS_fusion);
+  graph.config.pack_weights = absl::GetFlag(FLAGS_packing);
+  if (absl::GetFlag(FLAGS_eval)) graph.eval();
   const absl::Status budget =
       SetBudget(graph, absl::GetFlag(FLAGS_memory_budget), **workload, amp_choice);
   if (!budget.ok()) return Fail("--memory_budget: " + Message(budget));

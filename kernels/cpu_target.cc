@@ -23,6 +23,7 @@ TargetTraits CpuTraits(const CpuFeatures& features) {
   TargetTraits traits;
   traits.channels_last = true;
   traits.keeps_low_weights = true;
+  traits.packs_weights = true;
   traits.fuses_elementwise = true;
   // Emulated bf16 takes 2 to 3 times as long as f32 between two conversions, slow instructions 1.5
   // times.

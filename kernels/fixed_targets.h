@@ -34,6 +34,7 @@ class DescribedTarget : public ir::Target {
   std::string WhyNoF8() const override { return d_.traits.no_f8; }
   bool PrefersChannelsLast() const override { return d_.traits.channels_last; }
   bool RoundsBiases() const override { return d_.traits.rounds_biases; }
+  bool PacksWeights() const override { return d_.traits.packs_weights; }
   bool KeepsLowWeights() const override { return d_.traits.keeps_low_weights; }
   bool RunsOnAfterFault() const override { return d_.traits.runs_on_after_fault; }
   bool FusesElementwise() const override { return d_.traits.fuses_elementwise; }

@@ -53,6 +53,15 @@ struct KernelArgs {
   // Of updates: the 16-bit copy of each one's new parameter (attribute `low`); null where it has
   // none.
   void* const* copies = nullptr;
+  // What Pack has made of input 1, by a kernel that has a packing; else null.
+  const void* packed = nullptr;
+};
+
+// How a kernel holds an operand that stays the same from step to step: in an order of its own, made
+// once for every value. Kernels whose formats are equal read what any of them has packed.
+struct Packing {
+  size_t bytes = 0;    // 0: the kernel reads the operand as it lies
+  std::string format;  // the same for the same order, dtype and extents
 };
 
 // Built for exact shapes, dtypes and layouts. Run looks nothing up and takes no lock; outside
@@ -69,6 +78,12 @@ class Kernel {
   // an output that lies over its input untouched once the step has a fault, so only they may write
   // variables in place.
   bool keeps_state_on_fault() const { return keeps_state_on_fault_; }
+  // Of input 1, of a node with the attribute `packed` (pack-weights). Not empty: Run takes
+  // KernelArgs::packed and does not read the input.
+  const Packing& packing() const { return packing_; }
+  // Writes input 1 to `packed`, in the kernel's order. Of the arguments it takes that input and the
+  // workspace.
+  virtual void Pack(const KernelArgs& /*args*/, void* /*packed*/) {}
   // Whether it writes KernelArgs::copies. Copies that an update leaves are cast before the next step.
   bool writes_copies() const { return writes_copies_; }
 
@@ -77,6 +92,7 @@ class Kernel {
   std::string implementation_;
   bool keeps_state_on_fault_ = false;
   bool writes_copies_ = false;
+  Packing packing_;
 
  private:
   friend class KernelRegistry;

@@ -15,6 +15,7 @@ struct TargetTraits {
   bool channels_last = false;
   bool rounds_biases = false;
   bool keeps_low_weights = false;
+  bool packs_weights = false;
   bool runs_on_after_fault = false;
   bool fuses_elementwise = false;
   // Why kernels of libraries are not to compute on bf16; empty: they are.
@@ -41,6 +42,7 @@ class RegistryTarget : public ir::Target {
   bool PrefersChannelsLast() const override { return traits_.channels_last; }
   bool RoundsBiases() const override { return traits_.rounds_biases; }
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
+  bool PacksWeights() const override { return traits_.packs_weights; }
   bool RunsOnAfterFault() const override { return traits_.runs_on_after_fault; }
   bool FusesElementwise() const override { return traits_.fuses_elementwise; }
   bool FusesOp(const std::string& op) const override;

@@ -23,6 +23,7 @@
 #include "halftone/passes/memory/advance_updates.h"
 #include "halftone/passes/memory/group_updates.h"
 #include "halftone/passes/memory/keep_low_weights.h"
+#include "halftone/passes/memory/pack_weights.h"
 #include "halftone/passes/memory/rematerialise.h"
 #include "halftone/passes/progress.h"
 #include "halftone/passes/rewrite/decompose_unsupported.h"
@@ -90,6 +91,7 @@ constexpr struct {
     {"rematerialise", &MakeRematerialise},
     {"group-updates", &MakeGroupUpdates},
     {"keep-low-weights", &MakeKeepLowWeights},
+    {"pack-weights", &MakePackWeights},
 };
 
 // Adds the program's passes of a stage. Whether there are any.
@@ -199,6 +201,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeGroupUpdates());
   // Looks at who reads what last, and at what the launches of updates write in place.
   manager.Add(MakeKeepLowWeights());
+  // When it is known which casts are kept.
+  manager.Add(MakePackWeights());
 }
 
 absl::Status RunPipeline(ir::Graph& graph, PassContext& context, const PassManagerOptions& options,

@@ -321,6 +321,7 @@ void BindConfig(py::module_& m) {
       .def_readwrite("allow_tf32", &nn::GraphConfig::allow_tf32)
       .def_readwrite("deterministic", &nn::GraphConfig::deterministic)
       .def_readwrite("allow_fusion", &nn::GraphConfig::allow_fusion)
+      .def_readwrite("pack_weights", &nn::GraphConfig::pack_weights)
       .def_readwrite("update_buffers_on_skip", &nn::GraphConfig::update_buffers_on_skip)
       .def_readwrite("track_grad_norm", &nn::GraphConfig::track_grad_norm)
       .def_readwrite("clip_grad_norm", &nn::GraphConfig::clip_grad_norm)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training-step times of the reference workloads in PyTorch on this machine's CPU or its first CUDA device.
 
-usage: torch_workloads.py [--only NAME,...] [--device cpu|cuda] [--mode eager|compile|reduce-overhead] [--amp off,bf16,f16] [--threads N] [--steps N] [--channels-last] [--fused]
+usage: torch_workloads.py [--only NAME,...] [--device cpu|cuda] [--mode eager|compile|reduce-overhead] [--amp off,bf16,f16] [--threads N] [--steps N] [--channels-last] [--fused] [--eval] [--batch N]
 Prints one JSON line per workload and precision: median step seconds (forward + backward + optimizer step), peak RSS in MiB.
 On the CPU of single steps; on CUDA of blocks of --steps steps, inputs copied in from page-locked memory in each step.
 Modules have the names of benchmarks/support/workloads.cc; shapes, batch sizes and optimizers are the same: change both together.
@@ -204,6 +204,12 @@ def make_data(data, model, device, channels_last):
     return pin(x), tuple(map(pin, y)) if isinstance(y, tuple) else pin(y)
 
 
+def first_rows(x, y, batch):
+    """Of inputs and targets: those of the first `batch` images or sequences; targets of several rows each come with them."""
+    cut = lambda t: t[:batch * t.shape[0] // x.shape[0]]
+    return x[:batch], tuple(map(cut, y)) if isinstance(y, tuple) else cut(y)
+
+
 def time_cpu(step, steps):
     """Median seconds of single steps."""
     ts = []
@@ -233,9 +239,10 @@ def time_cuda(step, steps, blocks):
 def measure(a, name, make, data, loss_fn, make_opt, steps, amp):
     torch.manual_seed(0)
     cuda = a.device == 'cuda'
-    model = make().train().to(a.device)
+    model = make().train(not a.eval).to(a.device)
     if a.channels_last: model = model.to(memory_format=torch.channels_last)
     x, y = make_data(data, model, a.device, a.channels_last)
+    if a.batch: x, y = first_rows(x, y, a.batch)
     opt = make_opt(model.parameters())
     if a.mode == 'eager': fwd = model
     else: fwd = torch.compile(model, mode='default' if a.mode == 'compile' else a.mode)
@@ -248,8 +255,9 @@ def measure(a, name, make, data, loss_fn, make_opt, steps, amp):
         # From the host in each step, as a graph of Halftone takes its inputs.
         x_now, y_now = (to_device(x), tuple(map(to_device, y)) if isinstance(y, tuple) else to_device(y)) if cuda else (x, y)
         opt.zero_grad(set_to_none=True)
-        with torch.autocast(a.device, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+        with torch.inference_mode(a.eval), torch.autocast(a.device, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
             loss = loss_fn(fwd(x_now), y_now)
+        if a.eval: return loss
         if scaler is not None and scaler.is_enabled():
             scaler.scale(loss).backward(); scaler.step(opt); scaler.update()
         else:
@@ -275,6 +283,7 @@ def main():
     ap.add_argument('--amp', default='off', help='off, bf16, f16 (cuda only), or several: off,f16')
     ap.add_argument('--device', default='cpu', choices=('cpu', 'cuda')); ap.add_argument('--blocks', type=int, default=15, help='blocks of steps timed on cuda')
     ap.add_argument('--threads', type=int, default=2); ap.add_argument('--steps', type=int); ap.add_argument('--channels-last', action='store_true')
+    ap.add_argument('--eval', action='store_true', help='forward and loss alone'); ap.add_argument('--batch', type=int, help='images or sequences')
     ap.add_argument('--fused', action='store_true', help='fused optimizers')
     a = ap.parse_args()
     torch.set_num_threads(a.threads)

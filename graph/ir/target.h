@@ -38,6 +38,8 @@ class Target {
   virtual bool RoundsBiases() const = 0;
   // Whether 16-bit casts of variables are kept from step to step, and updates write them.
   virtual bool KeepsLowWeights() const = 0;
+  // Whether kernels hold weights that stay the same from step to step in an order of their own.
+  virtual bool PacksWeights() const = 0;
   // Whether a step runs on to its end after a fault, instead of ending there.
   virtual bool RunsOnAfterFault() const = 0;
   // Whether neighbouring elementwise ops are better one node `fused`.

@@ -109,6 +109,11 @@ class StepConfig {
   // Whether neighbouring elementwise ops become one node, which reads and writes memory once. The
   // results keep their bits; off, every op is a node of its own in dumps and profiles.
   bool allow_fusion = true;
+  // Whether weights that a step does not write, as in an evaluation or of frozen layers, are also held in the
+  // order in which the device's libraries read them, where putting them in order is a share of each
+  // call's time: at batches of few images or rows. Takes the bytes of those weights once more, shared by
+  // all graphs and signatures that read them in the same order.
+  bool pack_weights = true;
   // Whether norm statistics and other buffers move in a step that a grad scaler or skip_nonfinite
   // skips.
   bool update_buffers_on_skip = false;

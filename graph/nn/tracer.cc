@@ -7,6 +7,7 @@
 #include "halftone/graph/nn/canonical_order.h"
 #include "halftone/graph/nn/data_parallel.h"
 #include "halftone/graph/nn/shards.h"
+#include "halftone/passes/memory/pack_weights.h"
 #include "halftone/passes/rewrite/fuse.h"
 
 namespace halftone::nn {
@@ -87,6 +88,7 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
                  {{"allow_tf32", config_.allow_tf32}, {"deterministic", config_.deterministic}});
   }
   if (!config_.allow_fusion) passes::ForbidFusion(*traced_);
+  if (!config_.pack_weights) passes::ForbidPacking(*traced_);
   if (config_.memory_budget != 0) {
     builder.Root("memory_budget", {}, {{"bytes", config_.memory_budget}});
   }

@@ -57,6 +57,7 @@ ir::OpRecord ConvRecord(int dims) {
               {"b", ir::kFloats, "[O], dtype of x, or f32 for a 16-bit x", /*optional=*/true}};
   r.outputs = {{"y", names.y + ", dtype of x"}};
   r.attrs = ConvAttrs(dims);
+  r.attrs.push_back(PackedAttr());
   r.infer = [dims](const InferContext& ctx) { return InferConv(ctx, dims); };
   r.amp.f16 = r.amp.bf16 = ir::AmpClass::kAllow;
   r.amp.reason = "matrix units multiply 16-bit operands and sum in f32";

@@ -89,6 +89,7 @@ ir::OpRecord GradInputRecord(int dims) {
   r.inputs = {{"dy", ir::kFloats, names.y}, {"w", ir::kFloats, names.w + ", dtype of dy"}};
   r.outputs = {{"dx", names.x + ", dtype of dy"}};
   r.attrs.push_back({"shape", ir::AttrType::kInts, std::nullopt, "extents of x"});
+  r.attrs.push_back(PackedAttr());
   r.infer = [dims](const InferContext& ctx) { return InferConvGradInput(ctx, dims); };
   r.amp.same_dtype_inputs = {0, 1};
   r.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}};

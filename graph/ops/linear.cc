@@ -78,7 +78,7 @@ void Register_linear(ir::OpRegistry& registry) {
               {"w", ir::kFloats, "[out, in], dtype of x"},
               {"b", ir::kFloats, "[out], dtype of x, or f32 for a 16-bit x", /*optional=*/true}};
   r.outputs = {{"y", "[..., out], dtype of x"}};
-  r.attrs = {Tf32Attr(), WidenedAttr()};
+  r.attrs = {Tf32Attr(), WidenedAttr(), PackedAttr()};
   r.infer = InferLinear;
   r.amp.f16 = r.amp.bf16 = ir::AmpClass::kAllow;
   r.amp.reason = "matrix units multiply 16-bit operands and sum in f32";

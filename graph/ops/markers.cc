@@ -1,8 +1,8 @@
 // Markers: what a step that is not yet differentiated asks of the passes. backward and gradient ask
 // autodiff; loss_seed, scaler and optimizer ask loss scaling and optimizer insertion; amp asks
 // insert-amp-casts; numerics asks apply-numerics; accumulation asks accumulate-gradients;
-// memory_budget and hold_cheap_values ask rematerialise; no_fusion asks fuse. Each is removed by its
-// pass; none has a kernel.
+// memory_budget and hold_cheap_values ask rematerialise; no_fusion asks fuse; no_packing asks
+// pack-weights. Each is removed by its pass; none has a kernel.
 #include <algorithm>
 
 #include "halftone/graph/ops/support/nn.h"
@@ -430,6 +430,8 @@ void Register_markers(ir::OpRegistry& registry) {
   RegisterDataParallelMarker(registry);
   RegisterMemoryBudgetMarker(registry);
   RegisterWish(registry, "no_fusion", "Asks fuse to leave every node by itself.");
+  RegisterWish(registry, "no_packing",
+               "Asks pack-weights to let kernels read weights as they lie.");
   RegisterWish(
       registry, "hold_cheap_values",
       "Asks rematerialise to make nothing anew that neither a module nor a budget asks for.");

@@ -93,7 +93,8 @@ void Register_matmul(ir::OpRegistry& registry) {
              {"transpose_b", ir::AttrType::kBool, false, "swap the last two axes of b"},
              OutAttr(),
              Tf32Attr(),
-             WidenedAttr()};
+             WidenedAttr(),
+             PackedAttr()};
   r.infer = InferMatmul;
   r.amp.f16 = r.amp.bf16 = ir::AmpClass::kAllow;
   r.amp.reason = "matrix units multiply 16-bit operands and sum in f32";

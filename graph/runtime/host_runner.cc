@@ -40,16 +40,27 @@ absl::StatusOr<std::unique_ptr<Runner>> HostRunner::Create(
     HT_ASSIGN_OR_RETURN(HostCast * copy, variable.LowOnHost(cast.dtype));
     kept.push_back(copy);
   }
-  return std::unique_ptr<Runner>(
-      new HostRunner(plan, std::move(variables), std::move(kept), std::move(arena)));
+  std::vector<std::shared_ptr<HostPacked>> held;
+  for (const StepPlan::Packed& weight : plan.packed) {
+    const kernels::Packing& packing = plan.calls[weight.call].kernel->packing();
+    auto packed = weight.variable < 0
+                      ? MakePacked(packing)
+                      : variables[static_cast<size_t>(weight.variable)]->PackedOnHost(packing);
+    HT_RETURN_IF_ERROR(packed.status());
+    held.push_back(*std::move(packed));
+  }
+  return std::unique_ptr<Runner>(new HostRunner(plan, std::move(variables), std::move(kept),
+                                                std::move(held), std::move(arena)));
 }
 
 HostRunner::HostRunner(const StepPlan& plan,
                        std::vector<std::shared_ptr<VariableStorage>> variables,
-                       std::vector<HostCast*> kept, std::shared_ptr<Arena> arena)
+                       std::vector<HostCast*> kept, std::vector<std::shared_ptr<HostPacked>> packed,
+                       std::shared_ptr<Arena> arena)
     : plan_(plan),
       variables_(std::move(variables)),
       kept_(std::move(kept)),
+      packed_(std::move(packed)),
       arena_(std::move(arena)),
       patched_inputs_(FindArguments(plan.input_slots)),
       patched_outputs_(FindArguments(plan.output_slots)) {
@@ -58,6 +69,7 @@ HostRunner::HostRunner(const StepPlan& plan,
   for (const Tensor& constant : plan.constants) places_.constants.push_back(constant.raw());
   for (const auto& variable : variables_) places_.variables.push_back(variable->host_data());
   for (HostCast* cast : kept_) places_.kept.push_back(cast->value.raw());
+  for (const auto& packed : packed_) places_.packed.push_back(packed->bytes.raw());
   Bind();
 }
 
@@ -108,6 +120,19 @@ absl::Status HostRunner::DeriveKept(const Observers& observers) {
     kept_[k]->version = version;
   }
   return absl::OkStatus();
+}
+
+void HostRunner::DerivePacked() {
+  for (size_t p = 0; p < packed_.size(); ++p) {
+    const StepPlan::Packed& weight = plan_.packed[p];
+    const uint64_t version =
+        weight.variable < 0 ? 1 : variables_[static_cast<size_t>(weight.variable)]->version();
+    if (packed_[p]->version == version) continue;
+    kernels::RunState state;
+    plan_.calls[weight.call].kernel->Pack(tables_.ArgsOf(plan_, weight.call, &state),
+                                          places_.packed[p]);
+    packed_[p]->version = version;
+  }
 }
 
 absl::Status HostRunner::RunCall(size_t c, kernels::RunState& state, const Observers& observers) {
@@ -170,6 +195,7 @@ absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs
   HT_RETURN_IF_ERROR(DeriveKept(observers));
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) Bind();
+  DerivePacked();
   BindArguments(inputs, outputs);
   HT_RETURN_IF_ERROR(RunKernels((*run_count)++, observers));
   CopyAll(plan_.output_copies);

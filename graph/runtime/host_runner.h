@@ -12,7 +12,7 @@ namespace halftone::runtime {
 
 // A fault ends the run at its node: no kernel that can fault runs after a variable was written in
 // place, and everything else is copied at the end. Outputs are written during the step. Kept casts
-// hold from step to step, with the version of the value they were made of.
+// and packed weights hold from step to step, with the version of the value they were made of.
 class HostRunner : public Runner {
  public:
   // `variables` are those of the plan's graph, in order. The plan must outlive the runner. Errors:
@@ -30,7 +30,8 @@ class HostRunner : public Runner {
 
  private:
   HostRunner(const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
-             std::vector<HostCast*> kept, std::shared_ptr<Arena> arena);
+             std::vector<HostCast*> kept, std::vector<std::shared_ptr<HostPacked>> packed,
+             std::shared_ptr<Arena> arena);
   absl::Status RunStep(const void* const* inputs, void* const* outputs, uint64_t* run_count,
                        const Observers& observers);
   // Where the arena lies now.
@@ -40,6 +41,8 @@ class HostRunner : public Runner {
   absl::Status FetchVariables() const;
   // Casts that something else than an update of this step has made stale.
   absl::Status DeriveKept(const Observers& observers);
+  // The same for packed weights, which are made of variables and kept casts.
+  void DerivePacked();
   // One call: the fault that it raised, or an observer's error.
   absl::Status RunCall(size_t c, kernels::RunState& state, const Observers& observers);
   absl::Status RunWithOthers(kernels::RunState& state, const Observers& observers);
@@ -48,7 +51,8 @@ class HostRunner : public Runner {
 
   const StepPlan& plan_;
   const std::vector<std::shared_ptr<VariableStorage>> variables_;
-  std::vector<HostCast*> kept_;  // by kept cast
+  std::vector<HostCast*> kept_;                      // by kept cast
+  std::vector<std::shared_ptr<HostPacked>> packed_;  // by packed weight
   const std::shared_ptr<Arena> arena_;
   Places places_;
   ArgumentTables tables_;

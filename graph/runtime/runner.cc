@@ -29,11 +29,13 @@ void ArgumentTables::Fill(const StepPlan& plan, const Places& places) {
   outputs.clear();
   workspaces.clear();
   copies.clear();
+  packed.clear();
   for (const passes::Slot& slot : plan.input_slots) inputs.push_back(places.AddressOf(slot));
   for (const passes::Slot& slot : plan.output_slots) outputs.push_back(places.AddressOf(slot));
   for (const StepPlan::Call& call : plan.calls) {
     const bool has_none = call.kernel->workspace_bytes() == 0;
     workspaces.push_back(has_none ? nullptr : places.arena + call.workspace);
+    packed.push_back(call.packed < 0 ? nullptr : places.packed[static_cast<size_t>(call.packed)]);
   }
   for (const int kept : plan.copies) {
     copies.push_back(kept < 0 ? nullptr : places.kept[static_cast<size_t>(kept)]);
@@ -48,7 +50,8 @@ kernels::KernelArgs ArgumentTables::ArgsOf(const StepPlan& plan, size_t call,
           workspaces[call],
           state,
           /*fault_id=*/static_cast<int64_t>(call) + 1,
-          copies.data() + c.first_copy};
+          copies.data() + c.first_copy,
+          packed[call]};
 }
 
 absl::Status RunObserved(const Observers& observers, const StepPlan::Call& call,

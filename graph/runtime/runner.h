@@ -41,7 +41,7 @@ class Runner {
 // Where the spaces of slots lie for one runner; null: not known yet.
 struct Places {
   char* arena = nullptr;
-  std::vector<void*> inputs, outputs, constants, variables, kept;
+  std::vector<void*> inputs, outputs, constants, variables, kept, packed;
 
   void* AddressOf(const passes::Slot& slot) const;
 };
@@ -50,6 +50,7 @@ struct Places {
 struct ArgumentTables {
   std::vector<const void*> inputs;
   std::vector<void*> outputs, workspaces, copies;
+  std::vector<const void*> packed;  // by call
 
   void Fill(const StepPlan& plan, const Places& places);
   kernels::KernelArgs ArgsOf(const StepPlan& plan, size_t call, kernels::RunState* state) const;

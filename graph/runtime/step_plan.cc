@@ -38,6 +38,7 @@ class StepPlanner {
     LayOutCalls();
     LayOutCopies();
     HT_RETURN_IF_ERROR(FindCopiesOfUpdates());
+    HT_RETURN_IF_ERROR(FindPacked());
     return std::move(plan_);
   }
 
@@ -120,6 +121,7 @@ class StepPlanner {
                                plan_.output_slots.size(),
                                plan_.copies.size(),
                                places.workspace_offset,
+                               /*packed=*/-1,
                                node.op().can_fault(),
                                node.op().communicates});
         plan_.communicates = plan_.communicates || node.op().communicates;
@@ -170,6 +172,28 @@ class StepPlanner {
         ++copy;
         output += static_cast<size_t>(node->num_outputs());
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FindPacked() {
+    for (size_t c = 0; c < plan_.calls.size(); ++c) {
+      StepPlan::Call& call = plan_.calls[c];
+      if (call.kernel->packing().bytes == 0) continue;
+      const Slot& weight = plan_.input_slots[call.first_input + 1];
+      StepPlan::Packed packed{c, -1};
+      if (weight.space == Space::kVariable) packed.variable = weight.index;
+      if (weight.space == Space::kKept) {
+        packed.variable = plan_.kept[static_cast<size_t>(weight.index)].variable;
+      }
+      const bool is_written =
+          std::count(plan_.written.begin(), plan_.written.end(), packed.variable) > 0;
+      if (is_written || (packed.variable < 0 && weight.space != Space::kConstant)) {
+        return InvalidArgument(call.nodes[0]->Label(),
+                               ": packed is true; expected an input 1 that no step writes");
+      }
+      call.packed = static_cast<int>(plan_.packed.size());
+      plan_.packed.push_back(packed);
     }
     return absl::OkStatus();
   }

@@ -24,6 +24,7 @@ struct StepPlan {
     size_t first_output = 0;  // into output_slots
     size_t first_copy = 0;    // into copies
     int64_t workspace = 0;    // arena offset
+    int packed = -1;          // into packed; -1: none
     bool can_fault = false;
     bool communicates = false;  // with other ranks
   };
@@ -33,6 +34,11 @@ struct StepPlan {
     DType dtype = DType::kF16;
     Call call;  // its kernel alone, without arguments
     bool written_by_update = false;
+  };
+  // A weight that the runner holds in the order of a call's kernel, which makes it again where it is stale.
+  struct Packed {
+    size_t call = 0;
+    int variable = -1;  // that it comes from; -1: a constant
   };
   // Of a whole slot that is not empty.
   struct Copy {
@@ -48,6 +54,7 @@ struct StepPlan {
   // besides its parameter; -1: none.
   std::vector<int> copies;
   std::vector<KeptCast> kept;
+  std::vector<Packed> packed;
   bool communicates = false;  // whether any call does
   // After the last call, in this order. A variable that another commit reads is staged in the arena
   // first. A step with a fault does not do the last ones.
@@ -60,10 +67,11 @@ struct StepPlan {
 
 // Selects kernels for a lowered graph and plans memory. `traits`: of the target that the graph was
 // lowered for. Casts are kept as the graph says where that keeps any, and updates joined on an
-// accelerator; else they run as nodes. For CUDA a thread calls DeviceBackend::stream first, since
+// accelerator; else they run as nodes. Weights are packed where the graph says so and the kernel has an order of its own. For CUDA a thread calls DeviceBackend::stream first, since
 // kernels ask their libraries for handles of the thread's device. Errors: Unimplemented (a node no
 // kernel runs, with each candidate's reason), ResourceExhausted; Internal if the graph and the plan
-// of memory do not agree on what an update writes.
+// of memory do not agree on what an update writes; InvalidArgument for a packed operand that does not stay from step
+// to step.
 absl::StatusOr<StepPlan> PlanStep(std::unique_ptr<ir::Graph> graph, Device::Kind device,
                                   const passes::StepTraits& traits);
 

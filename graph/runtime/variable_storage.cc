@@ -6,6 +6,7 @@
 #include "halftone/core/convert.h"
 #include "halftone/core/philox.h"
 #include "halftone/graph/runtime/initial_values.h"
+#include "halftone/kernels/kernel.h"
 
 namespace halftone::runtime {
 
@@ -96,6 +97,22 @@ absl::StatusOr<HostCast*> VariableStorage::LowOnHost(DType low) {
     HT_ASSIGN_OR_RETURN(cast.value, Tensor::Allocate(low, shape_));
   }
   return &cast;
+}
+
+absl::StatusOr<std::shared_ptr<HostPacked>> MakePacked(const kernels::Packing& packing) {
+  auto packed = std::make_shared<HostPacked>();
+  HT_ASSIGN_OR_RETURN(packed->bytes,
+                      Tensor::Allocate(DType::kU8, {static_cast<int64_t>(packing.bytes)}));
+  return packed;
+}
+
+absl::StatusOr<std::shared_ptr<HostPacked>> VariableStorage::PackedOnHost(
+    const kernels::Packing& packing) {
+  std::weak_ptr<HostPacked>& held = packed_on_host_[packing.format];
+  if (std::shared_ptr<HostPacked> packed = held.lock()) return packed;
+  HT_ASSIGN_OR_RETURN(std::shared_ptr<HostPacked> packed, MakePacked(packing));
+  held = packed;
+  return packed;
 }
 
 absl::Status VariableStorage::Assign(const Tensor& value) {

@@ -13,6 +13,10 @@
 #include "halftone/graph/runtime/state_guard.h"
 #include "halftone/kernels/device_backend.h"
 
+namespace halftone::kernels {
+struct Packing;
+}
+
 namespace halftone::runtime {
 
 // The value of a variable, or of its cast to a 16-bit type, in the memory of a device.
@@ -26,6 +30,15 @@ struct HostCast {
   Tensor value;
   uint64_t version = 0;  // of the value it was made of; 0: none
 };
+
+// A variable, or a cast of it, in the order of a kernel, in host memory (kernels::Packing).
+struct HostPacked {
+  Tensor bytes;
+  uint64_t version = 0;  // of the value it was made of; 0: none
+};
+
+// Of no variable yet. Errors: ResourceExhausted.
+absl::StatusOr<std::shared_ptr<HostPacked>> MakePacked(const kernels::Packing& packing);
 
 // The master value is in plain layout and is made when it is first needed. Its memory, in the host
 // and on each device that runs a graph with it, then never moves, so executables may keep
@@ -116,6 +129,8 @@ class VariableStorage {
   absl::StatusOr<DeviceCopy*> LowOnDevice(kernels::DeviceBackend& backend, DType low);
   // The same cast on the host.
   absl::StatusOr<HostCast*> LowOnHost(DType low);
+  // The value packed in the format of `packing`, the same for all who ask while one of them holds it.
+  absl::StatusOr<std::shared_ptr<HostPacked>> PackedOnHost(const kernels::Packing& packing);
   void DeviceWrote(DeviceCopy& copy) { copy.version = ++version_; }
 
  private:
@@ -134,6 +149,7 @@ class VariableStorage {
   mutable uint64_t host_version_ = 0;
   std::map<std::pair<kernels::DeviceBackend*, DType>, DeviceCopy> on_devices_;
   std::map<DType, HostCast> low_on_host_;
+  std::map<std::string, std::weak_ptr<HostPacked>> packed_on_host_;  // by format
 };
 
 }  // namespace halftone::runtime

@@ -271,6 +271,7 @@ TEST(AmpKernels, NodesWithoutKernelStayF32) {
     bool PrefersChannelsLast() const override { return false; }
     bool RoundsBiases() const override { return false; }
     bool KeepsLowWeights() const override { return false; }
+    bool PacksWeights() const override { return false; }
     bool RunsOnAfterFault() const override { return false; }
     bool FusesElementwise() const override { return false; }
     std::string WhyWidened(const ir::Node&) const override { return ""; }

@@ -198,5 +198,50 @@ TEST(Compile, DevicesOfThisBuild) {
   EXPECT_THAT(Message(status), ::testing::StartsWith("device cuda:99: "));
 }
 
+// A program that says of an operand that it stays, and gives another in every step.
+TEST(Executable, RefusesToPackWhatDoesNotStay) {
+  VariableStore store;
+  for (const char* body : {"  %y = linear(%x, %v) {packed=true}\n  return %y\n}\n",
+                           "  %y = linear(%x, %w) {packed=true}\n  %n = add(%w, %v)\n"
+                           "  commit \"w\" = %n\n  return %y\n}\n"}) {
+    auto graph =
+        ir::Parse(Concat("graph @g(%x: f32[3,64], %v: f32[32,64]) {\n"
+                         "  %w = variable \"w\" : f32[32,64]\n",
+                         body));
+    ASSERT_TRUE(graph.ok()) << Message(graph.status());
+    const absl::Status refused =
+        Executable::Create(*std::move(graph), Device::Cpu(), 0, store, std::make_shared<Arena>())
+            .status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(refused),
+                HasSubstr("packed is true; expected an input 1 that no step writes"));
+  }
+}
+
+// Batches of two sizes read one copy, which goes with the last executable.
+TEST(Executable, PackedWeightsAreShared) {
+  VariableStore store;
+  const auto arena = std::make_shared<Arena>();
+  const auto make = [&](int rows) {
+    auto graph = ir::Parse(Concat("graph @g(%x: f32[", rows,
+                                  ",4096]) {\n"
+                                  "  %w = variable \"w\" : f32[1024,4096]\n"
+                                  "  %y = linear(%x, %w) {packed=true}\n  return %y\n}\n"));
+    EXPECT_TRUE(graph.ok()) << Message(graph.status());
+    auto made = Executable::Create(*std::move(graph), Device::Cpu(), 0, store, arena);
+    EXPECT_TRUE(made.ok()) << Message(made.status());
+    return *std::move(made);
+  };
+  constexpr int64_t kBytes = int64_t{1024} * 4096 * 4;
+  const int64_t before = BufferStats().live_bytes;
+  std::unique_ptr<Executable> two = make(2);
+  const int64_t with_variable = BufferStats().live_bytes - before;
+  std::unique_ptr<Executable> three = make(3);
+  EXPECT_LT(BufferStats().live_bytes - before - with_variable, kBytes / 2);
+  two.reset();
+  three.reset();
+  EXPECT_LE(BufferStats().live_bytes - before, kBytes + (int64_t{1} << 20));
+}
+
 }  // namespace
 }  // namespace halftone::runtime

@@ -63,8 +63,17 @@ absl::StatusOr<std::vector<Tensor>> RunOnce(kernels::Kernel& kernel, const ir::N
                       Buffer::Allocate(kernel.workspace_bytes()));
   if (kernel.workspace_bytes() > 0) std::memset(workspace->data(), fill, workspace->size());
   kernels::RunState state{kTestRunCount, {}};
-  kernel.Run({input_data.data(), output_data.data(),
-              kernel.workspace_bytes() > 0 ? workspace->data() : nullptr, &state});
+  kernels::KernelArgs args{input_data.data(), output_data.data(),
+                           kernel.workspace_bytes() > 0 ? workspace->data() : nullptr, &state};
+  std::shared_ptr<Buffer> packed;
+  if (kernel.packing().bytes > 0) {
+    HT_ASSIGN_OR_RETURN(packed, Buffer::Allocate(kernel.packing().bytes));
+    std::memset(packed->data(), fill, packed->size());
+    kernel.Pack(args, packed->data());
+    args.packed = packed->data();
+    input_data[1] = nullptr;  // what is packed is not read
+  }
+  kernel.Run(args);
   if (state.fault.raised) return kernels::FaultError(node, state.fault);
 
   std::vector<Tensor> results;

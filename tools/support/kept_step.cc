@@ -1,5 +1,6 @@
 #include "halftone/tools/support/kept_step.h"
 
+#include "halftone/graph/ops/support/record.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/rewrite/rewrite.h"
 
@@ -14,6 +15,7 @@ absl::StatusOr<KeptStep> KeptStep::Create(const ir::Graph& lowered, const Device
     // Updates that write beside their parameter what is kept of it write it in place.
     if (passes::IsKeptCast(*node)) node->mutable_attrs().Set("kept", false);
     if (passes::MayWriteLow(*node)) node->mutable_attrs().Set("low", DType::kF32);
+    if (ops::IsPacked(*node)) node->mutable_attrs().Set("packed", false);
     for (int i = 0; i < node->num_outputs(); ++i) graph->outputs().push_back({"", node->output(i)});
   }
   HT_ASSIGN_OR_RETURN(Step step, Step::Create(std::move(graph), device, seed, store));

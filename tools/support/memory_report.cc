@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "halftone/graph/ops/support/record.h"
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/memory/keep_low_weights.h"
 #include "halftone/passes/memory/memory_plan.h"
@@ -140,7 +144,11 @@ class Accountant {
   }
 
   void SumUpOutside() {
+    std::set<std::pair<std::string, const ir::Node*>> packed;  // readers of one weight share
     for (const auto& node : graph_.nodes()) {
+      if (ops::IsPacked(*node) && packed.insert({node->op().name, node->input(1).node}).second) {
+        report_.packed_bytes += node->input_type(1).num_bytes();
+      }
       if (passes::IsKeptCast(*node)) report_.kept_bytes += node->output_type().num_bytes();
       if (!passes::IsSource(*node) || passes::IsOp(*node, "variable")) continue;
       const int64_t bytes = node->output_type().num_bytes();

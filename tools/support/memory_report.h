@@ -2,7 +2,7 @@
 //
 // A value holds its bytes from the node that computes it to its last reader; a value to be
 // committed holds them to the end. Where the memory plan lets a node write over an operand, the
-// result takes over the operand's bytes. Inputs, constants, variables, kept casts of them and graph outputs have
+// result takes over the operand's bytes. Inputs, constants, variables, kept casts of them, packed weights and graph outputs have
 // their place outside the arena and are only summed up. Scratch of kernels is not counted: it depends on
 // the machine.
 #pragma once
@@ -39,6 +39,8 @@ struct MemoryReport {
   std::vector<MemoryHolder> held_at_peak;  // the largest first
   int64_t input_bytes = 0, constant_bytes = 0, variable_bytes = 0, output_bytes = 0;
   int64_t kept_bytes = 0;  // 16-bit casts that stay beside their variables
+  int64_t packed_bytes =
+      0;  // weights in the order of kernels, by op; as many as they are otherwise
   // Nodes that compute a value again for the backward pass, and what the step would take without.
   int repeats = 0;
   int64_t arena_bytes_without = 0, peak_bytes_without = 0;
@@ -53,7 +55,7 @@ MemoryReport MakeMemoryReport(const ir::Graph& graph);
 std::string ToText(const MemoryReport& report);
 // {"graph", "planned", "arena_bytes",
 //  "peak": {"step", "bytes", "held": [{"value", "type", "bytes", "last_reader"}]},
-//  "outside": {"inputs", "constants", "variables", "outputs"}, with "kept" where casts are,
+//  "outside": {"inputs", "constants", "variables", "outputs"}, with "kept" and "packed" where casts and weights are,
 //  "recomputed": {"nodes", "arena_bytes_without", "peak_bytes_without"}, where values are,
 //  "steps": [{"node", "op", "adds", "frees", "live"}]}
 // "last_reader" is null for what is held to the end; "arena_bytes" and "peak" are null where there

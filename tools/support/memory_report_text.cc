@@ -26,6 +26,7 @@ std::string ToText(const MemoryReport& report) {
   text += "outside the arena: inputs " + FormatBytes(report.input_bytes) + ", constants " +
           FormatBytes(report.constant_bytes) + ", variables " + FormatBytes(report.variable_bytes) +
           (report.kept_bytes == 0 ? "" : ", kept casts " + FormatBytes(report.kept_bytes)) +
+          (report.packed_bytes == 0 ? "" : ", packed weights " + FormatBytes(report.packed_bytes)) +
           ", outputs " + FormatBytes(report.output_bytes) + "\n";
   if (report.peak < 0) return text + "nothing runs\n";
   text += "peak: " + FormatBytes(report.peak_bytes()) + " at step " + StepNumber(report.peak) +
@@ -76,6 +77,7 @@ std::string ToJson(const MemoryReport& report) {
                  {"outputs", report.output_bytes}}},
                {"steps", Json::array()}};
   if (report.kept_bytes > 0) json["outside"]["kept"] = report.kept_bytes;
+  if (report.packed_bytes > 0) json["outside"]["packed"] = report.packed_bytes;
   if (report.repeats > 0) {
     json["recomputed"] = {{"nodes", report.repeats},
                           {"arena_bytes_without", report.arena_bytes_without},

@@ -96,6 +96,16 @@ bool IsWidened(const ir::Node& node) {
   return node.attrs().Has("widened") && !node.attrs().GetString("widened").empty();
 }
 
+ir::AttrSpec PackedAttr() {
+  return Optional("packed", false,
+                  "set by pack-weights: input 1 stays the same from step to step, and a kernel may "
+                  "hold it in an order of its own");
+}
+
+bool IsPacked(const ir::Node& node) {
+  return node.attrs().Has("packed") && node.attrs().GetBool("packed");
+}
+
 ir::AttrSpec OutAttr() {
   return Optional("out", std::string(),
                   "\"f32\" leaves 16-bit input in f32 (an absorbed cast); \"\": the usual dtype");

@@ -47,6 +47,9 @@ ir::AttrSpec DeterministicAttr();
 ir::AttrSpec WidenedAttr();
 // Whether it is set on `node`.
 bool IsWidened(const ir::Node& node);
+// The attribute `packed` of products, whose input 1 are mostly weights; pack-weights sets it.
+ir::AttrSpec PackedAttr();
+bool IsPacked(const ir::Node& node);
 // The attribute `out` of ops that may leave 16-bit input in f32.
 ir::AttrSpec OutAttr();
 

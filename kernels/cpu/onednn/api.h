@@ -5,6 +5,7 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 #include <utility>
 
 namespace halftone::kernels::onednn {
@@ -46,6 +47,12 @@ inline dnnl::eltwise_backward::primitive_desc DescribeEltwiseBackward(
 
 inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) { return desc.get_dims(); }
 
+// Bytes that differ for descriptors that do.
+inline std::string BlobOf(const dnnl::memory::desc& desc) {
+  const auto blob = desc.get_blob();
+  return {blob.begin(), blob.end()};
+}
+
 #else
 
 using PoolingForward = dnnl::pooling_v2_forward;
@@ -80,6 +87,10 @@ inline dnnl::eltwise_backward::primitive_desc DescribeEltwiseBackward(
 }
 
 inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) { return desc.dims(); }
+
+inline std::string BlobOf(const dnnl::memory::desc& desc) {
+  return {reinterpret_cast<const char*>(&desc.data), sizeof desc.data};
+}
 
 #endif
 

@@ -90,7 +90,7 @@ dnnl::primitive_attr UserScratchpad() {
 
 class SequenceBuilder::Sequence : public Kernel {
  public:
-  enum class Source { kInput, kOutput, kWorkspace };
+  enum class Source { kInput, kOutput, kWorkspace, kPacked };
   struct Slot {
     Source source;
     int port;
@@ -143,6 +143,10 @@ class SequenceBuilder::Sequence : public Kernel {
         case Source::kWorkspace:
           handle = static_cast<char*>(args.workspace) + slot.offset;
           break;
+        case Source::kPacked:
+          HT_CHECK(args.packed != nullptr, "nobody has packed the operand");
+          handle = const_cast<void*>(args.packed);
+          break;
       }
       if (handle != slot.handle) {
         HT_CHECK(dnnl_memory_set_data_handle(slot.memory.get(), handle) == dnnl_success);
@@ -157,10 +161,34 @@ class SequenceBuilder::Sequence : public Kernel {
     }
   }
 
+  // Makes a packed slot: `from` is how the operand lies in the graph.
+  int AddPacked(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+    const auto memory = [](const dnnl::memory::desc& desc) {
+      return dnnl::memory(desc, Engine(), nullptr);
+    };
+    pack_ = dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), from, Engine(), to));
+    pack_from_ = memory(from);
+    pack_to_ = memory(to);
+    packing_ = {to.get_size(), "onednn " + BlobOf(to)};
+    return AddSlot(Source::kPacked, 0, 0, to);
+  }
+
+  void Pack(const KernelArgs& args, void* packed) override {
+    AllocationPause pause;
+    pack_from_.set_data_handle(const_cast<void*>(args.inputs[1]));
+    pack_to_.set_data_handle(packed);
+    const dnnl_exec_arg_t operands[] = {{DNNL_ARG_FROM, pack_from_.get()},
+                                        {DNNL_ARG_TO, pack_to_.get()}};
+    HT_CHECK(dnnl_primitive_execute(pack_.get(), stream_, 2, operands) == dnnl_success,
+             "oneDNN failed to run a reorder that it had accepted");
+  }
+
   std::vector<Slot> slots;
   std::vector<Stage> stages;
 
  private:
+  dnnl::reorder pack_;
+  dnnl::memory pack_from_, pack_to_;
   dnnl_stream_t stream_ = Stream().get();
   std::vector<int> scratchpads_;
   size_t scratchpad_bytes_ = 0;
@@ -195,6 +223,11 @@ int SequenceBuilder::ReadAs(int slot, const dnnl::memory::desc& desc) {
   const int temp = Temp(desc);
   AddReorder(slot, temp);
   return temp;
+}
+
+int SequenceBuilder::ReadPacked(int slot, const dnnl::memory::desc& desc) {
+  const dnnl::memory::desc& lies = sequence_->slots[slot].desc;
+  return lies == desc ? slot : sequence_->AddPacked(lies, desc);
 }
 
 int SequenceBuilder::WriteAs(int slot, const dnnl::memory::desc& desc) {

@@ -53,6 +53,9 @@ class SequenceBuilder {
   int Temp(const dnnl::memory::desc& desc);
   // The slot itself if it already lies like `desc`, else a temporary filled by a reorder.
   int ReadAs(int slot, const dnnl::memory::desc& desc);
+  // The same of input 1 of a node with the attribute `packed`: where it lies otherwise, the kernel gets
+  // a packing, and Run finds it done. Once at most.
+  int ReadPacked(int slot, const dnnl::memory::desc& desc);
   // A slot to write that lies like `desc`; Flush adds the reorder to `slot` where they differ.
   int WriteAs(int slot, const dnnl::memory::desc& desc);
 

@@ -1,7 +1,8 @@
 // conv2d, conv3d and their gradients through dnnl::convolution. Activations of rank 4 lie as the
 // graph says (channels-last is the fast order). Those of rank 5 are stored plain, as all weights
 // are, and reordered into the order the primitive likes, which costs little beside the convolution
-// and keeps one master copy. Source: oneDNN developer guide, "Convolution".
+// and keeps one master copy; where it does not cost little the graph says `packed`. Source: oneDNN
+// developer guide, "Convolution".
 #include <algorithm>
 
 #include "halftone/graph/ops/support/window.h"
@@ -73,6 +74,11 @@ ir::ValueType Typed(const ir::Node& node, DType dtype, ir::Layout layout) {
   return {dtype, Shape(node.attrs().GetInts("shape")), layout};
 }
 
+// The weights of `node`, which lie in slot `w`, as the primitive takes them.
+int ReadWeights(SequenceBuilder& sequence, const ir::Node& node, int w, const memory::desc& desc) {
+  return ops::IsPacked(node) ? sequence.ReadPacked(w, desc) : sequence.ReadAs(w, desc);
+}
+
 absl::Status Missing() { return Unimplemented("library has no convolution for these operands"); }
 
 // In bf16 and with a stride the library lets a column that meets padding alone, which adds nothing, see
@@ -104,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateConvForward(const ir::Node& node) 
   }
   if (!pd) return Missing();
   args.push_back({DNNL_ARG_SRC, sequence.ReadAs(x, pd.src_desc())});
-  args.push_back({DNNL_ARG_WEIGHTS, sequence.ReadAs(w, pd.weights_desc())});
+  args.push_back({DNNL_ARG_WEIGHTS, ReadWeights(sequence, node, w, pd.weights_desc())});
   args.push_back({DNNL_ARG_DST, sequence.WriteAs(y, pd.dst_desc())});
   HT_RETURN_IF_ERROR(AddPrimitive<dnnl::convolution_forward>(sequence, pd, args));
   return sequence.Build();
@@ -123,7 +129,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateGradInput(const ir::Node& node) {
   HT_RETURN_IF_ERROR(AddPrimitive<dnnl::convolution_backward_data>(
       sequence, pd,
       {{DNNL_ARG_DIFF_DST, sequence.ReadAs(dy_slot, pd.diff_dst_desc())},
-       {DNNL_ARG_WEIGHTS, sequence.ReadAs(w, pd.weights_desc())},
+       {DNNL_ARG_WEIGHTS, ReadWeights(sequence, node, w, pd.weights_desc())},
        {DNNL_ARG_DIFF_SRC, sequence.WriteAs(dx, pd.diff_src_desc())}}));
   return sequence.Build();
 }

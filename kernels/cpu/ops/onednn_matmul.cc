@@ -1,5 +1,9 @@
-// matmul and linear through dnnl::matmul. The transpose flags become strides; nothing is copied.
+// matmul and linear through dnnl::matmul. The transpose flags become strides; nothing is copied, but
+// for weights of which the graph says `packed`.
 // Source: oneDNN developer guide, "Matrix Multiplication".
+#include <optional>
+
+#include "halftone/graph/ops/support/record.h"
 #include "halftone/kernels/cpu/onednn/f16.h"
 #include "halftone/kernels/cpu/onednn/primitives.h"
 #include "halftone/kernels/cpu/ops/long_product.h"
@@ -38,46 +42,59 @@ absl::Status Supports(const ir::Node& node) {
   return PlainInputs(node);
 }
 
+// y = a b, + bias if it is given; each as it lies.
+struct ProductDescs {
+  memory::desc a, b, y;
+  std::optional<memory::desc> bias;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> CreateProduct(const ProductDescs& p,
+                                                      const memory::desc& b_asked) {
+  SequenceBuilder sequence;
+  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, sequence.Input(0, p.a)}};
+  const int b = sequence.Input(1, p.b);
+  dnnl::matmul::primitive_desc pd;
+  if (p.bias.has_value()) {
+    pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), p.a, b_asked, *p.bias, p.y);
+    args.push_back({DNNL_ARG_BIAS, sequence.Input(2, *p.bias)});
+  } else {
+    pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), p.a, b_asked, p.y);
+  }
+  if (!pd) return Unimplemented("library has no matmul for these operands");
+  args.push_back({DNNL_ARG_WEIGHTS, sequence.ReadPacked(b, pd.weights_desc())});
+  args.push_back({DNNL_ARG_DST, sequence.Output(0, p.y)});
+  HT_RETURN_IF_ERROR(AddPrimitive<dnnl::matmul>(sequence, pd, args));
+  return sequence.Build();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> CreateProduct(const ir::Node& node, const ProductDescs& p) {
+  if (ops::IsPacked(node)) {
+    auto packed = CreateProduct(p, AnyDesc(node.input_type(1).dtype, DimsOf(p.b)));
+    if (packed.ok() || absl::IsResourceExhausted(packed.status())) return packed;
+  }
+  return CreateProduct(p, p.b);
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> CreateMatmul(const ir::Node& node) {
   const ir::ValueType& y = node.output_type();
   const int rank = y.shape.rank();
-  SequenceBuilder sequence;
-  const memory::desc a_desc =
-      MatrixDesc(node.input_type(0), rank, node.attrs().GetBool("transpose_a"));
-  const memory::desc b_desc =
-      MatrixDesc(node.input_type(1), rank, node.attrs().GetBool("transpose_b"));
-  const memory::desc y_desc = DescOf(y);
-  const auto pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), a_desc, b_desc, y_desc);
-  if (!pd) return Unimplemented("library has no matmul for these operands");
-  HT_RETURN_IF_ERROR(AddPrimitive<dnnl::matmul>(sequence, pd,
-                                                {{DNNL_ARG_SRC, sequence.Input(0, a_desc)},
-                                                 {DNNL_ARG_WEIGHTS, sequence.Input(1, b_desc)},
-                                                 {DNNL_ARG_DST, sequence.Output(0, y_desc)}}));
-  return sequence.Build();
+  return CreateProduct(node,
+                       {MatrixDesc(node.input_type(0), rank, node.attrs().GetBool("transpose_a")),
+                        MatrixDesc(node.input_type(1), rank, node.attrs().GetBool("transpose_b")),
+                        DescOf(y),
+                        {}});
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> CreateLinear(const ir::Node& node) {
   const ir::ValueType& x = node.input_type(0);
   const ir::ValueType& w = node.input_type(1);
   const int64_t in = w.shape[1], out = w.shape[0], rows = x.num_elements() / in;
-  SequenceBuilder sequence;
-  const memory::desc x_desc = PlainDesc(x.dtype, {rows, in});
-  const memory::desc w_desc = DescOf(w.dtype, {in, out}, {1, in});
-  const memory::desc y_desc = PlainDesc(node.output_type().dtype, {rows, out});
-  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, sequence.Input(0, x_desc)},
-                                           {DNNL_ARG_WEIGHTS, sequence.Input(1, w_desc)},
-                                           {DNNL_ARG_DST, sequence.Output(0, y_desc)}};
-  dnnl::matmul::primitive_desc pd;
-  if (node.num_inputs() == 3) {
-    const memory::desc b_desc = PlainDesc(node.input_type(2).dtype, {1, out});
-    pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), x_desc, w_desc, b_desc, y_desc);
-    args.push_back({DNNL_ARG_BIAS, sequence.Input(2, b_desc)});
-  } else {
-    pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), x_desc, w_desc, y_desc);
-  }
-  if (!pd) return Unimplemented("library has no matmul for these operands");
-  HT_RETURN_IF_ERROR(AddPrimitive<dnnl::matmul>(sequence, pd, args));
-  return sequence.Build();
+  ProductDescs p{PlainDesc(x.dtype, {rows, in}),
+                 DescOf(w.dtype, {in, out}, {1, in}),
+                 PlainDesc(node.output_type().dtype, {rows, out}),
+                 {}};
+  if (node.num_inputs() == 3) p.bias = PlainDesc(node.input_type(2).dtype, {1, out});
+  return CreateProduct(node, p);
 }
 
 }  // namespace

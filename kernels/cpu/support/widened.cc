@@ -42,9 +42,27 @@ class WidenedKernel : public Kernel {
     for (int i = 0; i < node.num_outputs(); ++i) outputs_.push_back(MakePort(node.output_type(i)));
     inner_workspace_ = workspace_bytes_;
     workspace_bytes_ += AlignUp(inner_->workspace_bytes(), kBufferAlignment);
+    if (inner_->packing().bytes > 0) {
+      const Port& port = inputs_[1];
+      packing_ = inner_->packing();
+      // Another value than that of the variable itself in f32.
+      packing_.format += Concat(" widened from ", Name(port.dtype));
+    }
     implementation_ = inner_->name() + "/" + inner_->implementation();
     wide_inputs_.resize(inputs_.size());
     wide_outputs_.resize(outputs_.size());
+  }
+
+  // What is held is made of the operand's copy in f32.
+  void Pack(const KernelArgs& args, void* packed) override {
+    const Port& port = inputs_[1];
+    char* const workspace = static_cast<char*>(args.workspace);
+    const void* inputs[] = {nullptr, args.inputs[1]};
+    if (port.widened) {
+      inputs[1] = workspace + port.offset;
+      Convert(args.inputs[1], port.dtype, workspace + port.offset, DType::kF32, port.elements);
+    }
+    inner_->Pack({inputs, nullptr, workspace + inner_workspace_, args.state}, packed);
   }
 
   void Run(const KernelArgs& args) override {
@@ -52,15 +70,17 @@ class WidenedKernel : public Kernel {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const Port& port = inputs_[i];
       wide_inputs_[i] = args.inputs[i];
-      if (!port.widened) continue;
+      if (!port.widened || (i == 1 && args.packed != nullptr)) continue;
       Convert(args.inputs[i], port.dtype, workspace + port.offset, DType::kF32, port.elements);
       wide_inputs_[i] = workspace + port.offset;
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       wide_outputs_[i] = outputs_[i].widened ? workspace + outputs_[i].offset : args.outputs[i];
     }
-    inner_->Run(
-        {wide_inputs_.data(), wide_outputs_.data(), workspace + inner_workspace_, args.state});
+    KernelArgs inner{wide_inputs_.data(), wide_outputs_.data(), workspace + inner_workspace_,
+                     args.state};
+    inner.packed = args.packed;
+    inner_->Run(inner);
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Port& port = outputs_[i];
       if (port.widened)

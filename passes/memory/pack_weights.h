@@ -1,0 +1,32 @@
+// pack-weights: weights that a step does not write are held in the order in which kernels read them.
+//
+// Before:      %h = linear(%x, %w)
+// After:       %h = linear(%x, %w) {packed=true}
+// Requires:    PassContext::target, which decides; casts that are kept are marked.
+// Guarantees:  `packed` of every node that has the attribute says whether its input 1 is a parameter that
+//              no commit of the graph writes, a kept cast of one, or a constant, or one of these
+//              reshaped, and whether that pays: where each element of it meets fewer than
+//              kPackedPositions others, so that putting it in order is a share of the node's time.
+//              Whoever runs the step makes the kernel's copy again after any write of the parameter.
+//              Values change by the order of sums at most, where a library adds otherwise.
+// Never:       adds a node: the order is a kernel's own, and whoever runs the step holds it.
+// Order:       after keep-low-weights.
+// Stats:       "packed".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "halftone/passes/pass.h"
+
+namespace halftone::passes {
+
+// Rows of a product, or positions of a convolution's output.
+inline constexpr int64_t kPackedPositions = 1024;
+
+std::unique_ptr<Pass> MakePackWeights();
+
+// Adds the marker `no_packing`: kernels read weights as they lie, and hold no copy.
+void ForbidPacking(ir::Graph& graph);
+
+}  // namespace halftone::passes
