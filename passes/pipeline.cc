@@ -87,11 +87,11 @@ constexpr struct {
     {"widen-operands", &MakeWidenOperands},
     {"split-batch-norms", &MakeSplitBatchNorms},
     {"fuse", &MakeFuse},
+    {"pack-weights", &MakePackWeights},
     {"advance-updates", &MakeAdvanceUpdates},
     {"rematerialise", &MakeRematerialise},
     {"group-updates", &MakeGroupUpdates},
     {"keep-low-weights", &MakeKeepLowWeights},
-    {"pack-weights", &MakePackWeights},
 };
 
 // Adds the program's passes of a stage. Whether there are any.
@@ -192,6 +192,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   // When kernels are settled and nothing looks for elementwise ops by name any more. Before what goes
   // by the order of nodes, and plans what they hold.
   manager.Add(MakeFuse());
+  // Before what plans memory, since kernels that pack take another workspace.
+  manager.Add(MakePackWeights());
   // When nothing adds or moves a node that reads a variable, but for what follows.
   manager.Add(MakeAdvanceUpdates());
   // When nothing merges equal nodes any more, and a node has all that its kernel is chosen by: what
@@ -201,8 +203,6 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeGroupUpdates());
   // Looks at who reads what last, and at what the launches of updates write in place.
   manager.Add(MakeKeepLowWeights());
-  // When it is known which casts are kept.
-  manager.Add(MakePackWeights());
 }
 
 absl::Status RunPipeline(ir::Graph& graph, PassContext& context, const PassManagerOptions& options,

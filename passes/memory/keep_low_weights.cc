@@ -14,12 +14,6 @@ namespace {
 
 using ops::UpdatePort;
 
-bool IsLowCastOfVariable(const ir::Node& node) {
-  if (!IsCast(node) || !IsOp(*node.input(0).node, "variable")) return false;
-  const ir::ValueType &from = node.input_type(0), &to = node.output_type();
-  return IsLow(to.dtype) && from.dtype != to.dtype && from.layout == to.layout;
-}
-
 // A variable, and a dtype that it is cast to.
 using LowCopy = std::pair<const ir::Node*, DType>;
 
@@ -65,7 +59,7 @@ class KeepLowWeights : public Pass {
     }
     int64_t kept = 0, written = 0;
     for (const auto& node : graph.nodes()) {
-      if (!IsLowCastOfVariable(*node) || IsKeptCast(*node)) continue;
+      if (!MayBeKept(*node) || IsKeptCast(*node)) continue;
       node->mutable_attrs().Set("kept", true);
       ++kept;
     }
@@ -92,8 +86,14 @@ class KeepLowWeights : public Pass {
 
 }  // namespace
 
+bool MayBeKept(const ir::Node& node) {
+  if (!IsCast(node) || !IsOp(*node.input(0).node, "variable")) return false;
+  const ir::ValueType &from = node.input_type(0), &to = node.output_type();
+  return IsLow(to.dtype) && from.dtype != to.dtype && from.layout == to.layout;
+}
+
 bool IsKeptCast(const ir::Node& node) {
-  return IsCast(node) && node.attrs().GetBool("kept") && IsLowCastOfVariable(node);
+  return IsCast(node) && node.attrs().GetBool("kept") && MayBeKept(node);
 }
 
 bool MayWriteLow(const ir::Node& node) {

@@ -27,7 +27,10 @@ namespace halftone::passes {
 
 std::unique_ptr<Pass> MakeKeepLowWeights();
 
-// Whether `node` is a cast of a variable that the pass has marked.
+// Whether `node` is a cast of a variable that the pass marks where the target keeps any.
+bool MayBeKept(const ir::Node& node);
+
+// Whether it is marked.
 bool IsKeptCast(const ir::Node& node);
 
 // Whether `node` is an update that may write kept casts besides its parameter: whether its attribute

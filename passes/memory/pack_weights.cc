@@ -20,10 +20,10 @@ std::unordered_set<std::string> WrittenVariables(const ir::Graph& graph) {
 }
 
 // Whether `v` has the same elements in every step, until somebody else writes a variable.
-bool Stays(ir::Value v, const std::unordered_set<std::string>& written) {
+bool Stays(ir::Value v, bool casts_are_kept, const std::unordered_set<std::string>& written) {
   const ir::Node* node = v.node;
   while (IsStorageAlias(*node)) node = node->input(0).node;
-  if (IsKeptCast(*node)) node = node->input(0).node;
+  if (casts_are_kept && MayBeKept(*node)) node = node->input(0).node;
   if (IsOp(*node, "variable")) return !written.contains(node->attrs().GetString("name"));
   return IsOp(*node, "constant");
 }
@@ -45,7 +45,8 @@ class PackWeights : public Pass {
     bool changed = !markers.empty();
     for (const auto& node : graph.nodes()) {
       if (!node->attrs().Has("packed")) continue;
-      const bool packed = wanted && Stays(node->input(1), written) && Pays(*node);
+      const bool packed = wanted && Pays(*node) &&
+                          Stays(node->input(1), context.target->KeepsLowWeights(), written);
       if (packed) context.stats["packed"] += 1;
       if (packed == ops::IsPacked(*node)) continue;
       node->mutable_attrs().Set("packed", packed);

@@ -2,15 +2,15 @@
 //
 // Before:      %h = linear(%x, %w)
 // After:       %h = linear(%x, %w) {packed=true}
-// Requires:    PassContext::target, which decides; casts that are kept are marked.
+// Requires:    PassContext::target, which decides; nodes have their dtypes and layouts.
 // Guarantees:  `packed` of every node that has the attribute says whether its input 1 is a parameter that
-//              no commit of the graph writes, a kept cast of one, or a constant, or one of these
+//              no commit of the graph writes, a cast of one that is going to be kept, or a constant, or one of these
 //              reshaped, and whether that pays: where each element of it meets fewer than
 //              kPackedPositions others, so that putting it in order is a share of the node's time.
 //              Whoever runs the step makes the kernel's copy again after any write of the parameter.
 //              Values change by the order of sums at most, where a library adds otherwise.
 // Never:       adds a node: the order is a kernel's own, and whoever runs the step holds it.
-// Order:       after keep-low-weights.
+// Order:       before what plans memory: a kernel that packs may take another workspace.
 // Stats:       "packed".
 #pragma once
 
