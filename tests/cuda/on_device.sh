@@ -259,7 +259,7 @@ sanitize() {
     if ((status == 86 || rc == 0 || (rc == 124 && status != 0))); then rc=$status; fi
     ((rc != 86)) || break
   done
-  wait
+  wait "${pids[@]}"  # not for the watcher of the card, which does not end
   cat "$work/$tool".[0-9] >"$output"
   cat "$output" >>"$log"
   ok=$(grep -c '^\[       OK \]' "$output")
