@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_replace.h"
-#include "halftone/core/philox.h"
-#include "halftone/graph/ir/text.h"
+#include "halftone/benchmarks/support/kernel_case.h"
 #include "halftone/kernels/kernel.h"
 
 namespace halftone::benchmarks {
@@ -80,12 +78,8 @@ class Bench {
  public:
   Bench(const ir::Node& node, std::unique_ptr<Kernel> kernel)
       : node_(node), kernel_(std::move(kernel)) {
-    for (const ir::Value& v : node.inputs()) {
-      Tensor uniform = Tensor::Empty(DType::kF32, v.type().shape);
-      PhiloxStream stream(0, inputs_.size());
-      for (int64_t i = 0; i < uniform.num_elements(); ++i)
-        uniform.data<float>()[i] = stream.Uniform() - 0.5f;
-      buffers_.push_back(uniform.To(v.dtype()));
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      buffers_.push_back(OperandValues(node, i, node.input_type(i).num_elements()));
       inputs_.push_back(buffers_.back().raw());
     }
     for (int i = 0; i < node.num_outputs(); ++i) {
@@ -119,9 +113,7 @@ class Bench {
 
 // A benchmark for each candidate that takes the case in `dtype`.
 absl::Status Register(const Case& c, DType dtype) {
-  const std::string text = Concat("graph @case(", c.inputs, ") {\n  ", c.node, "\n}\n");
-  HT_ASSIGN_OR_RETURN(
-      auto parsed, ir::Parse(absl::StrReplaceAll(text, {{" T[", Concat(" ", Name(dtype), "[")}})));
+  HT_ASSIGN_OR_RETURN(auto parsed, ParseKernelCase(c.inputs, c.node, dtype));
   const std::shared_ptr<ir::Graph> graph = std::move(parsed);
   const ir::Node& node = *graph->nodes().back();
   const auto& registry = KernelRegistry::Global();

@@ -105,9 +105,9 @@ TEST(FashionMnist, RefusesWrongOptions) {
 }
 
 TEST(Programs, WrongFlagsEndThemWithStatus2) {
-  for (const char* program :
-       {"tools/halftone_dump", "tools/halftone_opt", "tools/halftone_run", "examples/fashion_mnist",
-        "examples/char_gpt", "examples/dcgan", "benchmarks/train_step"}) {
+  for (const char* program : {"tools/halftone_dump", "tools/halftone_opt", "tools/halftone_run",
+                              "examples/fashion_mnist", "examples/char_gpt", "examples/dcgan",
+                              "benchmarks/train_step", "benchmarks/device_kernels"}) {
     Result run = Start(program, "--no_such_flag");
     EXPECT_EQ(run.status, 2) << program;
     EXPECT_TRUE(Has(run, "no_such_flag")) << run.output;
