@@ -24,17 +24,18 @@ plan=(
   "test_cuda|120|kernels against the reference kernels, backend, in 4 processes"
   "test_cuda_step|60|training steps against the CPU, in 4 processes"
   "attention|40|cuDNN's attention beside ours at GPT-2's size"
+  "kernels|60|single kernels: bytes and operations a second"
   "benchmarks|180|training steps of Halftone and PyTorch, in turn"
   "memcheck|60|compute-sanitizer: memory errors of our kernels"
   "racecheck|50|compute-sanitizer: races in shared memory of our kernels"
+  "synccheck|40|compute-sanitizer: barriers that not all threads reach"
 )
 # Few parts need their time: what would begin later is left out.
 max_seconds=${HALFTONE_ON_DEVICE_SECONDS:-540}
-# Tests of kernels that share memory between threads come to the sanitizer's slower tool.
-shared_memory_tests='*/softmax*:*/log_softmax*:*/layer_norm*:*/batch_norm*:*/sum*:*/mean:*/max:*/argmax:*/cross_entropy*:*/matmul:*/scatter*:*/transpose:*/conv2d_grad_bias:*/mse*:*/l1*:*/grad_stats:GradStats*:IndexCheck*:Optimizer*'
+# Tests of kernels that share memory between threads come to the sanitizer's slower tools.
+shared_memory_tests='*/softmax*:*/log_softmax*:*/layer_norm*:*/batch_norm*:*/sum*:*/mean:*/max:*/argmax:*/cross_entropy*:*/matmul:*/linear:*/scatter*:*/gather_grad:*/embedding_grad*:*/take_along_dim_grad:*/transpose:*/relayout:*/conv?d_grad_bias:*/mse*:*/l1*:*/grad_stats*:*/grad_squares:*/scaled_dot_product*:*/cumsum:*/prod:*/sort:*/f8_*:*/lstm*:*/gru*:*_update*:GradStats*:IndexCheck*:*Optimizer*:*LowUpdate*:AllReduceKernels*:BatchNormTest*:CudaMatmul*:CudaMovement*:CudaScatterTest*:LayerNormTest*:NormTest*:ReductionTest*:SoftmaxTest*'
 # Parts of their own, and plans for a device that is not this one.
 apart='-CudnnAttentionOnDevice.*:CudnnDeviceProperties.*:CudnnAccepts*'
-workloads="mlp fashion_cnn"
 
 usage() {
   sed -nE '/^# usage/,/^set /s/^# ?//p' "${BASH_SOURCE[0]}" >&2
@@ -93,8 +94,9 @@ start=$SECONDS
 work=$out/.work
 mkdir -p "$work" || exit 2
 watcher=""
-trap 'rm -rf "$work" "$out/.output"; [[ -z $watcher ]] || kill "$watcher" 2>/dev/null' EXIT
+trap 'stop_warming; rm -rf "$work" "$out/.output"; [[ -z $watcher ]] || kill "$watcher" 2>/dev/null' EXIT
 source "$bundle/on_device_shards.sh"
+source "$bundle/on_device_benchmarks.sh"
 
 say() { printf '%s\n' "$@" | tee -a "$report"; }
 fail() { [[ " ${failed[*]} " == *" $1 "* ]] || failed+=("$1"); }
@@ -285,64 +287,6 @@ sanitize() {
   json "{\"part\": \"$tool\", \"verdict\": $(quoted "$verdict"), \"tests\": $all, \"passed\": $ok, \"failed\": $bad, \"status\": $rc, \"seconds\": $((SECONDS - began))}"
 }
 
-# measure COMMAND...: its JSON lines go to the report at once. Nothing once the part's time is over.
-measure() {
-  local left=$((benchmarks_end - SECONDS)) rc=0
-  ((left > 5)) || return 0
-  run "$left" "$@" || rc=$?
-  grep '^{' "$output" | sed 's/^/    /' | tee -a "$lines" >>"$report"
-  ((rc == 0)) && return
-  say "status $rc: ${*: -4}: $(grep -v '^{' "$output" | tail -1 | cut -c1-200)"
-  # Time that runs out and PyTorch's troubles are no failures of ours.
-  if ((rc != 124)) && [[ $1 == env ]]; then fail benchmarks; fi
-}
-
-# The best median of each column: Halftone's and PyTorch's, by workload and precision.
-table() {
-  awk '
-    function get(key,  m) { if (match($0, "\"" key "\": *\"?[^,\"}]*")) { m = substr($0, RSTART, RLENGTH); sub(/^[^:]*: *"?/, "", m); return m } return "" }
-    { name = get("name"); amp = get("amp"); col = get("framework") ~ /^torch/ ? "torch " get("mode") : "halftone"
-      row = name "|" amp; if (!(row in seen)) { seen[row] = 1; rows[++n] = row }
-      t = get("step_s") + 0; k = row SUBSEP col; if (!(k in best) || t < best[k]) best[k] = t; count[k]++ }
-    function cell(col,  k) { k = row SUBSEP col; return k in best ? sprintf("%.4f", best[k] * 1e3) : "-" }
-    function ratio(col) { return (row SUBSEP col in best) && (row SUBSEP "halftone" in best) ? sprintf("%.2f", best[row SUBSEP col] / best[row SUBSEP "halftone"]) : "-" }
-    END { split("torch eager,torch compile,torch reduce-overhead", c, ",")
-      print "| workload | AMP | Halftone ms | PyTorch eager ms | compile ms | reduce-overhead ms | eager / Halftone | compile / Halftone | reduce-overhead / Halftone |"
-      print "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-      for (i = 1; i <= n; ++i) { row = rows[i]; split(row, r, "|")
-        print "| " r[1] " | " r[2] " | " cell("halftone") " | " cell(c[1]) " | " cell(c[2]) " | " cell(c[3]) " | " ratio(c[1]) " | " ratio(c[2]) " | " ratio(c[3]) " |" } }
-  ' "$lines"
-}
-
-benchmarks() {
-  local began=$SECONDS workload amp mode torch
-  benchmarks_end=$((SECONDS + $(left_for benchmarks)))
-  lines=$out/.lines
-  : >"$lines"
-  torch=$(timeout 60 "$python" -c 'import torch; print(torch.__version__ if torch.cuda.is_available() else "")' 2>/dev/null)
-  [[ -n $torch ]] || say "PyTorch: left out, $python has none that sees the device" ""
-  for _ in 1 2 3; do
-    for workload in $workloads; do
-      for amp in off f16 bf16; do
-        # The choices of kernels are kept: tuned once, and to be looked at.
-        measure "${ours[@]}" "HALFTONE_CACHE_DIR=$out/cache" "$bundle/bin/train_step" --device=cuda \
-          --workload="$workload" --amp="$amp" --steps=100 --kernels
-      done
-    done
-    [[ -n $torch ]] || continue
-    for mode in eager compile reduce-overhead; do
-      measure "$python" "$bundle/peers/torch_workloads.py" --device cuda --only "${workloads// /,}" \
-        --amp off,f16,bf16 --mode "$mode" --steps 100
-    done
-  done
-  say "" "Training steps on $card; PyTorch ${torch:-none}. Both: milliseconds a step by the host's clock, median over blocks" \
-    "of steps between two waits for the device, best of up to three rounds in turn; inputs copied in each step, no TF32." ""
-  say "$(table)" ""
-  grep -q '"halftone"' "$lines" || fail benchmarks
-  json "{\"part\": \"benchmarks\", \"lines\": $(wc -l <"$lines"), \"seconds\": $((SECONDS - began))}"
-  rm -f "$lines"
-}
-
 # --- The run.
 
 say "# On a GPU" "" "$(sed 's/^/* /' "$bundle/bundle.txt")" "* $(date -u +%FT%TZ), $(uname -sr), $(nproc) CPU cores"
@@ -368,12 +312,16 @@ part() {
   fi
   "$@"
 }
+if wanted test_cuda && wanted benchmarks; then warm_pytorch; fi
 part test_cuda tests test_cuda "$apart"
 part test_cuda_step tests test_cuda_step '*'
+stop_warming
 part attention attention
+part kernels kernels
 part benchmarks benchmarks
 part memcheck sanitize memcheck '-Cudnn*'
 part racecheck sanitize racecheck "$shared_memory_tests"
+part synccheck sanitize synccheck "$shared_memory_tests"
 what_the_card_did
 say "${failed[*]:+Not passed: }${failed[*]:-All passed}; $((SECONDS - start)) s in all."
 json "{\"part\": \"all\", \"failed\": $(quoted "${failed[*]:-}"), \"seconds\": $((SECONDS - start))}"
