@@ -54,7 +54,7 @@ newest() { objdump -T "$out"/bin/* "$out"/lib/* | grep -oE "$1_[0-9.]+" | sort -
     "$(objdump -p "$out"/bin/* "$out"/lib/* | sed -nE "s/^ *NEEDED +($cuda.*)/\1/p" | sort -u | xargs)"
 } >"$out/bundle.txt"
 # Large libraries travel packed; on_device.sh unpacks them.
-find "$out/lib" -size +8M -exec gzip -9n {} +
+find "$out/lib" -size +1M -exec gzip -9n {} +
 
 mib=$(($(du -s --apparent-size -k "$out" | cut -f1) / 1024 + 1))
 echo "$out: $mib MiB; $(tr '\n' ';' <"$out/bundle.txt")"
