@@ -36,6 +36,10 @@ absl::StatusOr<std::unique_ptr<Runner>> HostRunner::Create(
   HT_RETURN_IF_ERROR(arena->Reserve(static_cast<size_t>(plan.memory.arena_bytes)));
   std::vector<HostCast*> kept;
   for (const StepPlan::KeptCast& cast : plan.kept) {
+    if (cast.only_packed) {
+      kept.push_back(nullptr);
+      continue;
+    }
     VariableStorage& variable = *variables[static_cast<size_t>(cast.variable)];
     HT_ASSIGN_OR_RETURN(HostCast * copy, variable.LowOnHost(cast.dtype));
     kept.push_back(copy);
@@ -68,7 +72,9 @@ HostRunner::HostRunner(const StepPlan& plan,
   places_.outputs.resize(plan.output_types.size());
   for (const Tensor& constant : plan.constants) places_.constants.push_back(constant.raw());
   for (const auto& variable : variables_) places_.variables.push_back(variable->host_data());
-  for (HostCast* cast : kept_) places_.kept.push_back(cast->value.raw());
+  for (HostCast* cast : kept_) {
+    places_.kept.push_back(cast == nullptr ? nullptr : cast->value.raw());
+  }
   for (const auto& packed : packed_) places_.packed.push_back(packed->bytes.raw());
   Bind();
 }
@@ -103,7 +109,7 @@ absl::Status HostRunner::DeriveKept(const Observers& observers) {
   for (size_t k = 0; k < kept_.size(); ++k) {
     const auto variable = static_cast<size_t>(plan_.kept[k].variable);
     const uint64_t version = variables_[variable]->version();
-    if (kept_[k]->version == version) continue;
+    if (kept_[k] == nullptr || kept_[k]->version == version) continue;
     kernels::RunState state;
     const void* const from = places_.variables[variable];
     void* const to = places_.kept[k];
@@ -122,17 +128,29 @@ absl::Status HostRunner::DeriveKept(const Observers& observers) {
   return absl::OkStatus();
 }
 
-void HostRunner::DerivePacked() {
+absl::Status HostRunner::DerivePacked() {
   for (size_t p = 0; p < packed_.size(); ++p) {
     const StepPlan::Packed& weight = plan_.packed[p];
-    const uint64_t version =
-        weight.variable < 0 ? 1 : variables_[static_cast<size_t>(weight.variable)]->version();
+    const auto variable = static_cast<size_t>(weight.variable);
+    const uint64_t version = weight.variable < 0 ? 1 : variables_[variable]->version();
     if (packed_[p]->version == version) continue;
     kernels::RunState state;
-    plan_.calls[weight.call].kernel->Pack(tables_.ArgsOf(plan_, weight.call, &state),
-                                          places_.packed[p]);
+    kernels::KernelArgs args = tables_.ArgsOf(plan_, weight.call, &state);
+    const void* inputs[] = {nullptr, args.inputs[1]};
+    args.inputs = inputs;
+    Tensor cast;
+    if (weight.kept >= 0 && plan_.kept[static_cast<size_t>(weight.kept)].only_packed) {
+      const StepPlan::KeptCast& kept = plan_.kept[static_cast<size_t>(weight.kept)];
+      HT_ASSIGN_OR_RETURN(cast, Tensor::Allocate(kept.dtype, variables_[variable]->shape()));
+      const void* const from = places_.variables[variable];
+      void* const to = cast.raw();
+      kept.call.kernel->Run({&from, &to, nullptr, &state});
+      inputs[1] = to;
+    }
+    plan_.calls[weight.call].kernel->Pack(args, places_.packed[p]);
     packed_[p]->version = version;
   }
+  return absl::OkStatus();
 }
 
 absl::Status HostRunner::RunCall(size_t c, kernels::RunState& state, const Observers& observers) {
@@ -195,7 +213,7 @@ absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs
   HT_RETURN_IF_ERROR(DeriveKept(observers));
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) Bind();
-  DerivePacked();
+  HT_RETURN_IF_ERROR(DerivePacked());
   BindArguments(inputs, outputs);
   HT_RETURN_IF_ERROR(RunKernels((*run_count)++, observers));
   CopyAll(plan_.output_copies);
@@ -204,7 +222,7 @@ absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs
   for (const int i : plan_.written) variables_[static_cast<size_t>(i)]->HostWrote();
   for (size_t k = 0; k < kept_.size(); ++k) {
     const StepPlan::KeptCast& kept = plan_.kept[k];
-    if (!kept.written_by_update) continue;
+    if (!kept.written_by_update) continue;  // nor is it only packed
     kept_[k]->version = variables_[static_cast<size_t>(kept.variable)]->version();
   }
   return absl::OkStatus();

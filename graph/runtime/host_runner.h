@@ -41,8 +41,8 @@ class HostRunner : public Runner {
   absl::Status FetchVariables() const;
   // Casts that something else than an update of this step has made stale.
   absl::Status DeriveKept(const Observers& observers);
-  // The same for packed weights, which are made of variables and kept casts.
-  void DerivePacked();
+  // The same for packed weights, which are made of variables and casts of them. Errors: ResourceExhausted.
+  absl::Status DerivePacked();
   // One call: the fault that it raised, or an observer's error.
   absl::Status RunCall(size_t c, kernels::RunState& state, const Observers& observers);
   absl::Status RunWithOthers(kernels::RunState& state, const Observers& observers);
@@ -51,7 +51,7 @@ class HostRunner : public Runner {
 
   const StepPlan& plan_;
   const std::vector<std::shared_ptr<VariableStorage>> variables_;
-  std::vector<HostCast*> kept_;                      // by kept cast
+  std::vector<HostCast*> kept_;                      // by kept cast; null: it is only packed
   std::vector<std::shared_ptr<HostPacked>> packed_;  // by packed weight
   const std::shared_ptr<Arena> arena_;
   Places places_;

@@ -181,9 +181,10 @@ class StepPlanner {
       StepPlan::Call& call = plan_.calls[c];
       if (call.kernel->packing().bytes == 0) continue;
       const Slot& weight = plan_.input_slots[call.first_input + 1];
-      StepPlan::Packed packed{c, -1};
+      StepPlan::Packed packed{.call = c};
       if (weight.space == Space::kVariable) packed.variable = weight.index;
       if (weight.space == Space::kKept) {
+        packed.kept = weight.index;
         packed.variable = plan_.kept[static_cast<size_t>(weight.index)].variable;
       }
       const bool is_written =
@@ -195,7 +196,26 @@ class StepPlanner {
       call.packed = static_cast<int>(plan_.packed.size());
       plan_.packed.push_back(packed);
     }
+    FindOnlyPacked();
     return absl::OkStatus();
+  }
+
+  void FindOnlyPacked() {
+    std::vector<int> other_reads(plan_.kept.size());
+    const auto count = [&](const Slot& slot, int by) {
+      if (slot.space == Space::kKept) other_reads[static_cast<size_t>(slot.index)] += by;
+    };
+    for (const Slot& slot : plan_.input_slots) count(slot, 1);
+    for (const auto* copies : {&plan_.output_copies, &plan_.staging_copies, &plan_.commit_copies}) {
+      for (const StepPlan::Copy& copy : *copies) count(copy.from, 1);
+    }
+    for (const StepPlan::Packed& packed : plan_.packed) {
+      count(plan_.input_slots[plan_.calls[packed.call].first_input + 1], -1);
+      if (packed.kept >= 0) plan_.kept[static_cast<size_t>(packed.kept)].only_packed = true;
+    }
+    for (size_t k = 0; k < plan_.kept.size(); ++k) {
+      plan_.kept[k].only_packed = plan_.kept[k].only_packed && other_reads[k] == 0;
+    }
   }
 
   // The kept cast that a node writes besides the parameter at `param`; -1: none.

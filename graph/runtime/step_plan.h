@@ -34,11 +34,14 @@ struct StepPlan {
     DType dtype = DType::kF16;
     Call call;  // its kernel alone, without arguments
     bool written_by_update = false;
+    bool only_packed = false;  // read by packings alone, and not held between them
   };
-  // A weight that the runner holds in the order of a call's kernel, which makes it again where it is stale.
+  // A weight that the runner holds in the order of a call's kernel, which makes it again where it is
+  // stale.
   struct Packed {
     size_t call = 0;
     int variable = -1;  // that it comes from; -1: a constant
+    int kept = -1;      // the cast of it that is packed; -1: the value itself
   };
   // Of a whole slot that is not empty.
   struct Copy {

@@ -115,6 +115,22 @@ TEST(PackedWeights, OfFrozenLayersInATrainingStep) {
   EXPECT_THAT(graph.compiled_text(), Not(HasSubstr("packed=true")));
 }
 
+// A 16-bit cast that nothing reads but the packing takes no memory between calls.
+TEST(PackedWeights, HoldNoCast) {
+  Linear layer(1024, 2048);
+  FnGraph graph([&](const Values& in) -> Values { return {layer(in[0])}; });
+  graph.add_module("layer", layer);
+  graph.config.enable_amp(true, {.dtype = DType::kBF16});
+  graph.eval();
+  const Tensor x = RandomTensor(DType::kF32, {2, 1024}, 1);
+  Call(graph, {x});
+  const int64_t packed = BufferStats().live_bytes;
+  graph.config.pack_weights = false;
+  Call(graph, {x});
+  const int64_t both = BufferStats().live_bytes;  // of which the kept cast is new
+  EXPECT_GE(both - packed, int64_t{1024} * 2048 * 2);
+}
+
 // Large batches gain nothing by it.
 TEST(PackedWeights, NotWhereEachWeightMeetsManyPositions) {
   Linear layer(64, 64);
