@@ -320,6 +320,7 @@ void BindConfig(py::module_& m) {
       .def_readwrite("amp_low_outputs", &nn::GraphConfig::amp_low_outputs)
       .def_readwrite("allow_tf32", &nn::GraphConfig::allow_tf32)
       .def_readwrite("deterministic", &nn::GraphConfig::deterministic)
+      .def_readwrite("allow_low_weight_gradients", &nn::GraphConfig::allow_low_weight_gradients)
       .def_readwrite("allow_fusion", &nn::GraphConfig::allow_fusion)
       .def_readwrite("pack_weights", &nn::GraphConfig::pack_weights)
       .def_readwrite("update_buffers_on_skip", &nn::GraphConfig::update_buffers_on_skip)

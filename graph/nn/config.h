@@ -106,6 +106,12 @@ class StepConfig {
   // Whether every run adds in the same order, so that equal steps give equal bits. false: a library
   // may take convolutions that are faster and do not.
   bool deterministic = true;
+  // Whether convolutions of 16-bit operands may round their weight gradients to that dtype before they
+  // become f32, as under PyTorch's autocast. A GPU's library has many more ways to make those. It costs
+  // digits (f16 keeps 11 significant bits, bf16 8; sums stay f32) and in f16 range: what is under 2^-24
+  // becomes 0, and what is over 65504 infinite, at which a grad scaler skips the step. Off, they leave
+  // their kernels in f32.
+  bool allow_low_weight_gradients = false;
   // Whether neighbouring elementwise ops become one node, which reads and writes memory once. The
   // results keep their bits; off, every op is a node of its own in dumps and profiles.
   bool allow_fusion = true;

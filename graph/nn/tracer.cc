@@ -83,9 +83,11 @@ absl::StatusOr<std::unique_ptr<ir::Graph>> Tracer::Finish(const Values& outputs)
     policy.low_outputs = policy.low_outputs || config_.amp_low_outputs;
     builder.Root("amp", {}, policy.ToMarker());
   }
-  if (config_.allow_tf32 || !config_.deterministic) {
+  if (config_.allow_tf32 || !config_.deterministic || config_.allow_low_weight_gradients) {
     builder.Root("numerics", {},
-                 {{"allow_tf32", config_.allow_tf32}, {"deterministic", config_.deterministic}});
+                 {{"allow_tf32", config_.allow_tf32},
+                  {"deterministic", config_.deterministic},
+                  {"low_weight_gradients", config_.allow_low_weight_gradients}});
   }
   if (!config_.allow_fusion) passes::ForbidFusion(*traced_);
   if (!config_.pack_weights) passes::ForbidPacking(*traced_);

@@ -109,6 +109,10 @@ ir::OpRecord GradWeightRecord(int dims) {
   r.outputs = {{"dw", names.w}};
   r.attrs.push_back({"shape", ir::AttrType::kInts, std::nullopt, "extents of w"});
   r.attrs.push_back(OutAttr());
+  r.attrs.push_back(
+      Optional("low_result", false,
+               "set by apply-numerics: the result of 16-bit operands stays in 16 bit, "
+               "and no cast is absorbed"));
   r.infer = [dims](const InferContext& ctx) { return InferConvGradWeight(ctx, dims); };
   r.amp.same_dtype_inputs = {0, 1};
   r.layout = {ir::LayoutClass::kChannelsLast, {0, 1}, {}};

@@ -329,7 +329,9 @@ void RegisterNumericsMarker(ir::OpRegistry& registry) {
       "Asks apply-numerics to let kernels choose otherwise than they do by themselves.");
   r.attrs = {Optional("allow_tf32", false, "products may round f32 operands to TF32"),
              Optional("deterministic", true,
-                      "false: sums may be added in an order that differs from run to run")};
+                      "false: sums may be added in an order that differs from run to run"),
+             Optional("low_weight_gradients", false,
+                      "weight gradients of 16-bit convolutions are rounded to 16 bit")};
   r.infer = [](const InferContext&) -> Types { return std::vector<ir::ValueType>{}; };
   r.has_side_effect = true;
   AddOp(registry, std::move(r));

@@ -18,6 +18,7 @@ class ApplyNumerics : public Pass {
     }
     const bool tf32 = markers[0]->attrs().GetBool("allow_tf32");
     const bool deterministic = markers[0]->attrs().GetBool("deterministic");
+    const bool low = markers[0]->attrs().GetBool("low_weight_gradients");
     graph.Remove(markers);
     for (const auto& node : graph.nodes()) {
       if (tf32 && node->attrs().Has("tf32") && node->input_type(0).dtype == DType::kF32) {
@@ -27,6 +28,10 @@ class ApplyNumerics : public Pass {
       if (!deterministic && node->attrs().Has("deterministic")) {
         node->mutable_attrs().Set("deterministic", false);
         ++context.stats["nondeterministic"];
+      }
+      if (low && node->attrs().Has("low_result") && IsLow(node->output_type().dtype)) {
+        node->mutable_attrs().Set("low_result", true);
+        ++context.stats["low"];
       }
     }
     return true;

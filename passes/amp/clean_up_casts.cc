@@ -13,6 +13,7 @@ namespace {
 
 // An op that can leave its result in f32 and still leaves it in 16 bit.
 bool CanWriteF32(const ir::Node& node) {
+  if (node.attrs().Has("low_result") && node.attrs().GetBool("low_result")) return false;
   const auto& attrs = node.op().attrs;
   const bool has_out = std::any_of(attrs.begin(), attrs.end(), [](const ir::AttrSpec& spec) {
     return spec.name == "out" && spec.type == ir::AttrType::kString;

@@ -102,6 +102,29 @@ TEST(CudaFashion, TwentyStepsInF16FollowTheCpu) {
   EXPECT_LT(want.scales[1], want.scales[0]);  // it did overflow
 }
 
+// Gradients rounded once more are no other training: losses, and the steps that the scaler skips.
+TEST(CudaFashion, LowWeightGradientsFollowTheDefault) {
+  const example::Dataset data = Images();
+#if defined(HALFTONE_CUDA_EMULATED) && defined(__SANITIZE_ADDRESS__)
+  const int steps = 3;
+#else
+  const int steps = 12;
+#endif
+  FashionCnn usual(4), low(4);
+  low.config.allow_low_weight_gradients = true;
+  const Record want = TrainFashion(usual, data, Device::Cuda(0), steps);
+  const Record got = TrainFashion(low, data, Device::Cuda(0), steps);
+  int in_16_bit = 0;
+  for (const auto& node : low.compiled_graph()->nodes()) {
+    if (node->op().name != "conv2d_grad_weight") continue;
+    EXPECT_EQ(node->output_type().dtype, DType::kF16);
+    ++in_16_bit;
+  }
+  EXPECT_EQ(in_16_bit, 2);
+  EXPECT_TRUE(Follows(got.losses, want.losses, 1e-2));
+  EXPECT_LT(got.scales[1], got.scales[0]);  // it did overflow
+}
+
 TEST(CudaFashion, TheWholeNetworkTakesAStep) {
 #if defined(HALFTONE_CUDA_EMULATED) && defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "minutes of products, by the kernels of the test above";

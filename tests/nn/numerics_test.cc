@@ -1,4 +1,4 @@
-// What a graph allows kernels: TF32, and sums in any order.
+// What a graph allows kernels: TF32, sums in any order, weight gradients of 16 bit.
 #include <map>
 
 #include "halftone/tests/nn/fn_graph.h"
@@ -65,6 +65,62 @@ TEST_F(Numerics, SixteenBitOperandsAreNotConcerned) {
   graph_.config.allow_tf32 = true;
   graph_.config.enable_amp(true, {.dtype = DType::kBF16, .trim = false});
   for (const auto& [op, allowed] : Attributes("tf32")) EXPECT_FALSE(allowed) << op;
+}
+
+// Of the compiled graph: the dtypes of its convolutions' weight gradients, and how many casts to f32 read them.
+struct WeightGradients {
+  std::vector<DType> dtypes;
+  int casts = 0;
+};
+WeightGradients WeightGradientsOf(const ir::Graph& compiled) {
+  WeightGradients found;
+  for (const auto& node : compiled.nodes()) {
+    if (node->op().name == "conv2d_grad_weight") found.dtypes.push_back(node->output_type().dtype);
+    if (node->op().name == "cast" && node->input(0).node->op().name == "conv2d_grad_weight") {
+      EXPECT_EQ(node->output_type().dtype, DType::kF32);
+      ++found.casts;
+    }
+  }
+  return found;
+}
+
+TEST_F(Numerics, WeightGradientsStayLowOnRequest) {
+  for (const DType low : {DType::kF16, DType::kBF16}) {
+    graph_.config.enable_amp(true, {.dtype = low, .trim = false});
+    for (const bool allowed : {false, true}) {
+      graph_.config.allow_low_weight_gradients = allowed;
+      EXPECT_EQ(Attributes("low_result"), (Found{{"conv2d_grad_weight", allowed}}));
+      const WeightGradients found = WeightGradientsOf(*graph_.compiled_graph());
+      EXPECT_THAT(found.dtypes, ::testing::ElementsAre(allowed ? low : DType::kF32));
+    }
+  }
+  graph_.config.enable_amp(false);
+  EXPECT_EQ(Attributes("low_result"), (Found{{"conv2d_grad_weight", false}}));
+}
+
+// dw is the scale times 4/3 everywhere, dy the scale / 48: at 2^16 only a rounded dw is infinite.
+TEST(LowWeightGradients, TheScalerFindsWhatTheRoundingMadeInfinite) {
+  for (const bool low : {false, true}) {
+    Conv2d conv(2, 3, 3, {.bias = false});
+    FnGraph graph;
+    graph.add_module("conv", conv);
+    graph.add_optimizer(optim::SGD(graph.parameters(), {.lr = 0.1}));
+    const ScalerHandle scaler = graph.set_grad_scaler(amp::GradScaler({.init_scale = 65536.0}));
+    graph.config.enable_amp(true, {.dtype = DType::kF16, .trim = false});
+    graph.config.allow_low_weight_gradients = low;
+    graph.fn = [&](const Values& in) -> Values {
+      const Value loss = mean(cast(conv(in[0]), DType::kF32));
+      loss.backward();
+      return {loss};
+    };
+    const Tensor x = Tensor::Full(DType::kF32, {1, 2, 6, 6}, 4);
+    const double before = Call1(graph, {x}).at(0);
+    EXPECT_EQ(graph.last_step_skipped(), low);
+    EXPECT_EQ(scaler.scale(), low ? 32768 : 65536);
+    EXPECT_EQ(Call1(graph, {x}).at(0) == before, low);
+    EXPECT_FALSE(graph.last_step_skipped());
+    EXPECT_LT(Call1(graph, {x}).at(0), before) << "it trains";
+  }
 }
 
 TEST_F(Numerics, AChangeCompilesAnewAndBackFindsTheFirst) {
