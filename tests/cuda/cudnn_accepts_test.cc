@@ -9,6 +9,7 @@
 
 #include <cstdio>
 
+#include "halftone/kernels/cuda/cudnn/knob_search.h"
 #include "halftone/kernels/cuda/ops/cudnn_nodes.h"
 #include "halftone/tests/cuda/cudnn_graphs.h"
 #include "halftone/tests/support/op_cases.h"
@@ -132,6 +133,35 @@ TEST(CudnnAcceptsTest, DirectWeightGradientsInF32) {
                 kernels::CudnnConvPlans(AskedFor(c, ConvProduct::kGradWeight, dtype, wide),
                                         CudnnConvWay::kDirect, PlannedFor(), 1));
   }
+}
+
+// The engine that makes them has settings that the library does not try by itself: parts of sums, and kernels. Another
+// than the default is accepted, and what the cache would keep of it makes it again.
+TEST(CudnnAcceptsTest, SettingsOfDirectWeightGradients) {
+  SKIP_WITHOUT_COMPILER();
+  const ir::Attributes wide = {{"out", std::string("f32")}};
+  const CudnnConv conv = AskedFor(Convolutions()[0], ConvProduct::kGradWeight, DType::kF16, wide);
+  const auto found = kernels::CudnnConvPlans(conv, CudnnConvWay::kDirect, PlannedFor(), 1);
+  ASSERT_TRUE(found.ok()) << Message(found.status());
+  const CudnnPlan& start = (*found)[0];
+  const auto knobs = cuda::CudnnKnobs(start);
+  ASSERT_TRUE(knobs.ok()) << Message(knobs.status());
+  ASSERT_FALSE(knobs->empty());
+  for (const cuda::CudnnKnob& knob : *knobs) {
+    std::printf("engine %s, knob %d: %s to %s by %s\n", Concat(start.choice.engine).c_str(),
+                static_cast<int>(knob.type), Concat(knob.minimum).c_str(),
+                Concat(knob.maximum).c_str(), Concat(knob.stride).c_str());
+  }
+  cuda::CudnnKnobSearch search(start, PlannedFor(), /*budget=*/1);  // compiling takes seconds
+  const std::vector<CudnnPlan> others = search.Next(start.choice);
+  ASSERT_EQ(others.size(), 1U);
+  EXPECT_NE(others[0].choice, start.choice);
+  EXPECT_GT(others[0].workspace_bytes, start.workspace_bytes) << "parts are added up there";
+  const auto again = cuda::RebuildCudnnPlan(start.graph, PlannedFor(), others[0].choice);
+  ASSERT_TRUE(again.ok()) << Message(again.status());
+  EXPECT_EQ(again->choice, others[0].choice);
+  EXPECT_EQ(again->workspace_bytes, others[0].workspace_bytes);
+  EXPECT_TRUE(search.Next(start.choice).empty()) << "more than its budget";
 }
 
 // No kernel asks for it (round-biases has the bias rounded): what the library could do.

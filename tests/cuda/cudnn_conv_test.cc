@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "halftone/kernels/cuda/cudnn/conv_run.h"
+#include "halftone/kernels/cuda/ops/cudnn_nodes.h"
 #include "halftone/kernels/cuda/runtime/autotune_cache.h"
 #include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/run_on_device.h"
@@ -204,6 +205,43 @@ TEST_F(CudnnTuningTest, PlansThatFailAreNotTaken) {
     const auto selected = kernels::KernelRegistry::Global().Select(node, Device::Kind::kCuda);
     ASSERT_TRUE(selected.ok()) << Message(selected.status());
     EXPECT_EQ((*selected)->name(), "cuda:native:conv2d");
+  }
+}
+
+// A weight gradient whose sums the emulated engine adds fastest in 8 parts, of settings that no heuristic names. The
+// library's default is taken without tuning.
+TEST_F(CudnnTuningTest, SettingsThatNoHeuristicNames) {
+  // Small, so that its arithmetic takes no time beside what the engine adds.
+  const OpCase c =
+      Case("conv2d_grad_weight", "searched", {Reals({1, 8, 4, 4}), Reals({1, 8, 2, 2})},
+           {{"shape", std::vector<int64_t>{8, 8, 3, 3}}, {"out", std::string("f32")}});
+  const auto graph = BuildCaseGraph(c, DType::kF16, ir::Layout::kChannelsLast);
+  const ir::Node& node = *CaseNode(*graph);
+  const std::string key = KeyOf(kernels::CudnnConvOf(node, ConvProduct::kGradWeight).conv);
+  {
+    const ScopedEnvironment untuned("HALFTONE_AUTOTUNE", "0");
+    EXPECT_EQ((*Named(node, "cudnn"))->implementation(), "engine direct 1");
+  }
+  const auto kernel = Named(node, "cudnn");
+  ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+  const std::string fastest = Concat(static_cast<int>(CUDNN_KNOB_TYPE_SPLIT_K_SLC), "=8");
+  EXPECT_THAT((*kernel)->implementation(), HasSubstr("engine direct 1 "));
+  EXPECT_THAT((*kernel)->implementation(), HasSubstr(fastest));
+  const auto record = cuda::AutotuneCache::Global().Find(key);
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ((*kernel)->implementation(), "engine " + *record);
+  // From the cache: nothing is searched again.
+  const std::string other =
+      "direct 1 " + Concat(static_cast<int>(CUDNN_KNOB_TYPE_SPLIT_K_SLC), "=3");
+  cuda::AutotuneCache::Global().Store(key, other);
+  const auto rebuilt = Named(node, "cudnn");
+  ASSERT_TRUE(rebuilt.ok()) << Message(rebuilt.status());
+  EXPECT_EQ((*rebuilt)->implementation(), "engine " + other);
+  const std::vector<Tensor> inputs = MakeCaseInputs(c, DType::kF16);
+  for (const auto& made : {std::cref(*kernel), std::cref(*rebuilt)}) {
+    const auto got = RunOnDevice(*made.get(), node, inputs);
+    ASSERT_TRUE(got.ok()) << Message(got.status());
+    EXPECT_TRUE(AgreesWithReference(c.op, (*got)[0], (*RunReference(node, inputs))[0]));
   }
 }
 

@@ -162,13 +162,27 @@ cudnnStatus_t FinalizeAttentionPart(const Descriptor& descriptor);
 // The emulated engines, by global index. cudnn_engines.cc
 inline constexpr int64_t kEngineCount = 8;
 inline constexpr int64_t kEngineThatFails = 7;  // when its plan is executed
+struct Knob {
+  cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
+  int64_t minimum = 0, maximum = 0;
+  // As of the real library, not every value of the range has a kernel: those from here on are refused.
+  int64_t first_refused = 0;
+  int64_t workspace_bytes = 0;  // as often as the value says
+
+  bool Takes(int64_t value) const { return value >= minimum && value < first_refused; }
+};
 struct Engine {
   bool supported = false;
   std::vector<cudnnBackendNumericalNote_t> notes;
   int64_t workspace_bytes = 0;
-  int64_t workspace_bytes_of_tile = 0;  // as often more as the knob's value says
-  int64_t tile_limit = 0;               // values of CUDNN_KNOB_TYPE_TILE_SIZE; 0: has no such knob
+  std::vector<Knob> knobs;
+
+  const Knob* Find(cudnnBackendKnobType_t type) const;  // null if it has no such knob
 };
+// How long each run of a configuration of an engine that splits its sums takes beside its arithmetic: nothing in
+// kFastestSplit parts, the more the further from it.
+inline constexpr int64_t kFastestSplit = 8;
+double SplitMilliseconds(const Engine& engine, const Descriptor& config);
 Engine EngineFor(int64_t index, const Descriptor& graph);
 // Configurations in the order of a heuristic's mode.
 std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, cudnnBackendHeurMode_t mode);

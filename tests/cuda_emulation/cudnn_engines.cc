@@ -1,6 +1,7 @@
 // The emulated cuDNN's engines. Some keep every promise; the others are there to be refused by what
 // their notes say, and give wrong results (cudnn_execute.cc) to whoever runs them all the same.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "halftone/tests/cuda_emulation/cudnn_descriptor.h"
@@ -70,9 +71,13 @@ DescriptorPtr Configuration(const DescriptorPtr& graph, int64_t index, int64_t t
   return config;
 }
 
-}  // namespace
+// CUDNN_KNOB_TYPE_TILE_SIZE of `kernels` values, and of two more that no kernel has.
+Knob TileKnob(int64_t kernels) {
+  return {CUDNN_KNOB_TYPE_TILE_SIZE, 0, kernels + 1, kernels, 1000};
+}
 
-namespace {
+// Parts of each sum, which go through the workspace.
+constexpr Knob kSplitKnob = {CUDNN_KNOB_TYPE_SPLIT_K_SLC, 1, 128, 129, 100};
 
 // One that does as it should, after one whose sums have no fixed order and one that fails.
 Engine AttentionEngine(int64_t index, const Descriptor& graph) {
@@ -82,8 +87,7 @@ Engine AttentionEngine(int64_t index, const Descriptor& graph) {
   switch (index) {
     case 1:
       engine.workspace_bytes = 5000;
-      engine.workspace_bytes_of_tile = 1000;
-      engine.tile_limit = 2;
+      engine.knobs = {TileKnob(2)};
       break;
     case 2:
       engine.notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
@@ -98,6 +102,25 @@ Engine AttentionEngine(int64_t index, const Descriptor& graph) {
 
 }  // namespace
 
+const Knob* Engine::Find(cudnnBackendKnobType_t type) const {
+  for (const Knob& knob : knobs) {
+    if (knob.type == type) return &knob;
+  }
+  return nullptr;
+}
+
+double SplitMilliseconds(const Engine& engine, const Descriptor& config) {
+  if (engine.Find(CUDNN_KNOB_TYPE_SPLIT_K_SLC) == nullptr) return 0;
+  int64_t parts = 1;
+  for (const DescriptorPtr& choice : config.References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+    if (choice->Value(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS) ==
+        CUDNN_KNOB_TYPE_SPLIT_K_SLC) {
+      parts = choice->Value<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 1);
+    }
+  }
+  return std::abs(std::log2(static_cast<double>(parts) / kFastestSplit));
+}
+
 Engine EngineFor(int64_t index, const Descriptor& graph) {
   if (IsAttention(graph)) return AttentionEngine(index, graph);
   Convolution conv;
@@ -108,11 +131,11 @@ Engine EngineFor(int64_t index, const Descriptor& graph) {
   switch (index) {
     case 0:
       break;
-    case 1:  // with a knob, on which its workspace depends
+    case 1:  // with knobs, on which its workspace depends
       if (low) engine.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
       engine.workspace_bytes = 5000;
-      engine.workspace_bytes_of_tile = 1000;
-      engine.tile_limit = 6;
+      engine.knobs = {TileKnob(6)};
+      if (conv.w.dtype != conv.x.dtype) engine.knobs.push_back(kSplitKnob);
       break;
     case 2:
       engine.notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
@@ -154,8 +177,12 @@ std::vector<DescriptorPtr> Recommend(const DescriptorPtr& graph, cudnnBackendHeu
   for (const int64_t index : order) {
     const Engine engine = EngineFor(index, *graph);
     if (!engine.supported || unnamed) continue;
-    if (engine.tile_limit == 0) configs.push_back(Configuration(graph, index, -1));
-    for (int64_t tile = engine.tile_limit - 1; tile >= 0; --tile) {
+    const Knob* const tiles = engine.Find(CUDNN_KNOB_TYPE_TILE_SIZE);
+    if (tiles == nullptr) {
+      configs.push_back(Configuration(graph, index, -1));
+      continue;
+    }
+    for (int64_t tile = tiles->first_refused - 1; tile >= 0; --tile) {
       configs.push_back(Configuration(graph, index, tile));
     }
   }

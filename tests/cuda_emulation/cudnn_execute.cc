@@ -4,10 +4,12 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
+#include <thread>
 
 #include "halftone/tests/cuda_emulation/cudnn_descriptor.h"
 #include "halftone/tests/cuda_emulation/library_work.h"
@@ -246,8 +248,8 @@ cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descri
       pack.type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || !pack.finalized) {
     return Refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "execution: plan or variant pack");
   }
-  const Descriptor& engine = *plan.Reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
-                                  ->Reference(CUDNN_ATTR_ENGINECFG_ENGINE);
+  const Descriptor& config = *plan.Reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const Descriptor& engine = *config.Reference(CUDNN_ATTR_ENGINECFG_ENGINE);
   const DescriptorPtr graph = engine.References(CUDNN_ATTR_ENGINE_OPERATION_GRAPH)[0];
   const auto index = engine.Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
   if (index == kEngineThatFails) return CUDNN_STATUS_EXECUTION_FAILED;
@@ -276,9 +278,11 @@ cudnnStatus_t Execute(const Handle& handle, const Descriptor& plan, const Descri
                                               std::to_string(handle.device) + " on device " +
                                               std::to_string(device));
   }
-  const cudaError_t error = StreamWork(handle.stream, [work, workspace, workspace_bytes] {
+  const std::chrono::duration<double, std::milli> more(SplitMilliseconds(how, config));
+  const cudaError_t error = StreamWork(handle.stream, [work, workspace, workspace_bytes, more] {
     if (workspace_bytes > 0) std::memset(workspace, 0xA5, workspace_bytes);
     work();
+    if (more.count() > 0) std::this_thread::sleep_for(more);
   });
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS
                               : Refuse(CUDNN_STATUS_EXECUTION_FAILED, cudaGetErrorName(error));

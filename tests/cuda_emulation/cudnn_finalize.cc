@@ -200,6 +200,17 @@ cudnnStatus_t FinalizeHeuristic(Descriptor& d) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+DescriptorPtr KnobInfo(const Knob& knob) {
+  const auto info = std::make_shared<Descriptor>();
+  info->type = CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR;
+  info->Put(CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, std::vector{knob.type});
+  info->Put(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, CUDNN_TYPE_INT64, std::vector{knob.minimum});
+  info->Put(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, CUDNN_TYPE_INT64, std::vector{knob.maximum});
+  info->Put(CUDNN_ATTR_KNOB_INFO_STRIDE, CUDNN_TYPE_INT64, std::vector{int64_t{1}});
+  info->finalized = true;
+  return info;
+}
+
 cudnnStatus_t FinalizeEngine(Descriptor& d) {
   const DescriptorPtr graph = GraphOf(d, CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
   if (graph == nullptr) {
@@ -211,6 +222,9 @@ cudnnStatus_t FinalizeEngine(Descriptor& d) {
     return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "engine " + std::to_string(index));
   }
   d.Put(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, engine.notes);
+  std::vector<DescriptorPtr> knobs;
+  for (const Knob& knob : engine.knobs) knobs.push_back(KnobInfo(knob));
+  d.PutDescriptors(CUDNN_ATTR_ENGINE_KNOB_INFO, std::move(knobs));
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -219,13 +233,13 @@ cudnnStatus_t FinalizeConfiguration(const Descriptor& d) {
   if (engine == nullptr || engine->type != CUDNN_BACKEND_ENGINE_DESCRIPTOR) {
     return Refuse(kBad, "engine configuration: no engine");
   }
-  const int64_t limit = EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1),
-                                  *engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH))
-                            .tile_limit;
-  for (const DescriptorPtr& knob : d.References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
-    const auto type = knob->Value(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS);
-    const int64_t value = knob->Value<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1);
-    if (type != CUDNN_KNOB_TYPE_TILE_SIZE || value < 0 || value >= limit) {
+  const Engine of = EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1),
+                              *engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
+  for (const DescriptorPtr& choice : d.References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+    const Knob* const knob =
+        of.Find(choice->Value(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS));
+    if (knob == nullptr ||
+        !knob->Takes(choice->Value<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1))) {
       return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "engine configuration: knob");
     }
   }
@@ -244,9 +258,10 @@ cudnnStatus_t FinalizePlan(Descriptor& d) {
   const Engine of = EngineFor(engine->Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1),
                               *engine->Reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
   int64_t bytes = of.workspace_bytes;
-  for (const DescriptorPtr& knob : config->References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
-    bytes +=
-        of.workspace_bytes_of_tile * knob->Value<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
+  for (const DescriptorPtr& choice : config->References(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+    const Knob* const knob =
+        of.Find(choice->Value(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS));
+    bytes += knob->workspace_bytes * choice->Value<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
   }
   d.Put(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, std::vector<int64_t>{bytes});
   return CUDNN_STATUS_SUCCESS;

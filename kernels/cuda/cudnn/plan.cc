@@ -29,36 +29,6 @@ absl::StatusOr<CudnnDescriptor> EngineOf(const CudnnDescriptor& config) {
                               "engine");
 }
 
-// `config` is finalized.
-absl::StatusOr<CudnnPlan> BuildPlan(const std::shared_ptr<const CudnnGraph>& graph,
-                                    const CudnnTarget& target, CudnnDescriptor config) {
-  HT_ASSIGN_OR_RETURN(const CudnnDescriptor engine, EngineOf(config));
-  HT_ASSIGN_OR_RETURN(const std::vector<cudnnBackendNumericalNote_t> notes,
-                      engine.Get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                              CUDNN_TYPE_NUMERICAL_NOTE));
-  HT_RETURN_IF_ERROR(CheckNumericalNotes(notes, graph->promises()));
-  CudnnPlan result;
-  result.graph = graph;
-  HT_ASSIGN_OR_RETURN(result.choice, ChoiceOf(config, engine));
-  result.plan = CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
-                                Concat("plan of engine ", result.choice.ToString()));
-  if (target.device != nullptr) {
-    result.plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
-  } else {
-    result.plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
-  }
-  result.plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-  HT_RETURN_IF_ERROR(result.plan.Finalize());
-  HT_ASSIGN_OR_RETURN(result.workspace_bytes,
-                      result.plan.GetInt(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-  if (result.workspace_bytes > kCudnnWorkspaceLimit) {
-    return Unimplemented("needs a workspace of ", result.workspace_bytes, " bytes, limit ",
-                         kCudnnWorkspaceLimit);
-  }
-  result.config = std::move(config);
-  return result;
-}
-
 absl::StatusOr<std::vector<CudnnDescriptor>> Heuristic(const CudnnGraph& graph,
                                                        const CudnnTarget& target,
                                                        cudnnBackendHeurMode_t mode) {
@@ -75,7 +45,7 @@ absl::StatusOr<std::vector<CudnnDescriptor>> Heuristic(const CudnnGraph& graph,
 // anything is built.
 bool IsNeedless(const CudnnDescriptor& config, const std::vector<CudnnPlan>& plans) {
   const absl::StatusOr<CudnnDescriptor> engine = EngineOf(config);
-  if (!engine.ok()) return false;  // BuildPlan says why
+  if (!engine.ok()) return false;  // BuildCudnnPlan says why
   const absl::StatusOr<CudnnChoice> choice = ChoiceOf(config, *engine);
   if (!choice.ok()) return false;
   size_t of_engine = 0;
@@ -171,7 +141,7 @@ absl::StatusOr<std::vector<CudnnPlan>> FindCudnnPlans(
     for (CudnnDescriptor& config : *configs) {
       if (plans.size() == limit) return plans;
       if (IsNeedless(config, plans)) continue;
-      absl::StatusOr<CudnnPlan> plan = BuildPlan(graph, target, std::move(config));
+      absl::StatusOr<CudnnPlan> plan = BuildCudnnPlan(graph, target, std::move(config));
       if (!plan.ok()) {
         refuse(name, plan.status());
         continue;
@@ -196,10 +166,11 @@ absl::StatusOr<std::vector<CudnnPlan>> TryCudnnEngines(
   return plans;
 }
 
-absl::StatusOr<CudnnPlan> RebuildCudnnPlan(const std::shared_ptr<const CudnnGraph>& graph,
-                                           const CudnnTarget& target, const CudnnChoice& choice) {
+absl::StatusOr<CudnnDescriptor> ConfigureCudnnEngine(const CudnnGraph& graph,
+                                                     const CudnnTarget& target,
+                                                     const CudnnChoice& choice) {
   CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
-  engine.Set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph->graph())
+  engine.Set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.graph())
       .Set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, choice.engine);
   if (target.device != nullptr) engine.Set(CUDNN_ATTR_ENGINE_DEVICEPROP, *target.device);
   HT_RETURN_IF_ERROR(engine.Finalize());
@@ -215,7 +186,42 @@ absl::StatusOr<CudnnPlan> RebuildCudnnPlan(const std::shared_ptr<const CudnnGrap
   CudnnDescriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "engine configuration");
   config.Set(CUDNN_ATTR_ENGINECFG_ENGINE, engine).Set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knobs);
   HT_RETURN_IF_ERROR(config.Finalize());
-  return BuildPlan(graph, target, std::move(config));
+  return config;
+}
+
+absl::StatusOr<CudnnPlan> BuildCudnnPlan(const std::shared_ptr<const CudnnGraph>& graph,
+                                         const CudnnTarget& target, CudnnDescriptor config) {
+  HT_ASSIGN_OR_RETURN(const CudnnDescriptor engine, EngineOf(config));
+  HT_ASSIGN_OR_RETURN(const std::vector<cudnnBackendNumericalNote_t> notes,
+                      engine.Get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                              CUDNN_TYPE_NUMERICAL_NOTE));
+  HT_RETURN_IF_ERROR(CheckNumericalNotes(notes, graph->promises()));
+  CudnnPlan result;
+  result.graph = graph;
+  HT_ASSIGN_OR_RETURN(result.choice, ChoiceOf(config, engine));
+  result.plan = CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+                                Concat("plan of engine ", result.choice.ToString()));
+  if (target.device != nullptr) {
+    result.plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
+  } else {
+    result.plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
+  }
+  result.plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  HT_RETURN_IF_ERROR(result.plan.Finalize());
+  HT_ASSIGN_OR_RETURN(result.workspace_bytes,
+                      result.plan.GetInt(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  if (result.workspace_bytes > kCudnnWorkspaceLimit) {
+    return Unimplemented("needs a workspace of ", result.workspace_bytes, " bytes, limit ",
+                         kCudnnWorkspaceLimit);
+  }
+  result.config = std::move(config);
+  return result;
+}
+
+absl::StatusOr<CudnnPlan> RebuildCudnnPlan(const std::shared_ptr<const CudnnGraph>& graph,
+                                           const CudnnTarget& target, const CudnnChoice& choice) {
+  HT_ASSIGN_OR_RETURN(CudnnDescriptor config, ConfigureCudnnEngine(*graph, target, choice));
+  return BuildCudnnPlan(graph, target, std::move(config));
 }
 
 }  // namespace halftone::cuda

@@ -61,4 +61,12 @@ absl::StatusOr<std::vector<CudnnPlan>> TryCudnnEngines(
 absl::StatusOr<CudnnPlan> RebuildCudnnPlan(const std::shared_ptr<const CudnnGraph>& graph,
                                            const CudnnTarget& target, const CudnnChoice& choice);
 
+// RebuildCudnnPlan in two steps: a configuration that the engine says it can have, at once, and its plan, which may
+// have to be compiled.
+absl::StatusOr<CudnnDescriptor> ConfigureCudnnEngine(const CudnnGraph& graph,
+                                                     const CudnnTarget& target,
+                                                     const CudnnChoice& choice);
+absl::StatusOr<CudnnPlan> BuildCudnnPlan(const std::shared_ptr<const CudnnGraph>& graph,
+                                         const CudnnTarget& target, CudnnDescriptor config);
+
 }  // namespace halftone::cuda

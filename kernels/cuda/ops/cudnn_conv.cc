@@ -7,12 +7,16 @@
 // 16-bit operands comes from an engine that makes one or, where there is none, from the operands
 // widened to f32, which TF32 holds exactly.
 //
+// Where the library names few plans, tuning also tries settings of the fastest's engine that it does
+// not name (knob_search.h): above all that of an f32 weight gradient of 16-bit operands.
+//
 // No plan is taken that was not run once: one that fails is passed over for the next or, if there
 // is none, leaves the convolution to another candidate.
 #include <algorithm>
 #include <optional>
 
 #include "halftone/graph/ops/support/window.h"
+#include "halftone/kernels/cuda/cudnn/knob_search.h"
 #include "halftone/kernels/cuda/ops/cudnn_nodes.h"
 #include "halftone/kernels/cuda/runtime/autotune.h"
 #include "halftone/kernels/cuda/runtime/autotune_cache.h"
@@ -28,6 +32,10 @@ using cuda::CudnnPlan;
 using cuda::CudnnTensor;
 
 constexpr size_t kTriedPlans = 10;
+// Fewer than these leave a search to us, by as many plans as there is time for: each may be compiled
+// for a second or two.
+constexpr size_t kFewPlans = 4;
+constexpr size_t kSearchedPlans = 9;
 
 cudnnDataType_t CudnnDType(DType dtype) {
   return dtype == DType::kF16    ? CUDNN_DATA_HALF
@@ -86,25 +94,6 @@ std::optional<CudnnConv> GraphOfWay(const CudnnConv& conv, Way way) {
   return std::nullopt;
 }
 
-// The runs to choose from, at most `limit`, best first as far as the library knows.
-absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
-                                              cuda::CudnnHandle* handle, size_t limit) {
-  const auto lock = handle->Lock();
-  const cuda::CudnnTarget target{handle->get(), nullptr};
-  std::vector<ConvRun> runs;
-  absl::Status refusal;
-  const auto find = [&](Way way) -> absl::Status {
-    HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans,
-                        CudnnConvPlans(shape.conv, way, target, limit));
-    for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), handle);
-    return absl::OkStatus();
-  };
-  refusal.Update(find(Way::kDirect));
-  if (runs.size() < limit) refusal.Update(find(Way::kWidened));
-  if (runs.empty()) return refusal;
-  return runs;
-}
-
 // What the cache holds: "direct 12 2=3" or "widened 12".
 std::string Record(const ConvRun& run) {
   for (const auto& [way, name] : kWays) {
@@ -150,6 +139,51 @@ absl::StatusOr<int> Measure(const CudnnConv& conv, std::vector<ConvRun>& runs) {
   });
 }
 
+// Goes on from the fastest of `runs`, which are of one way, and leaves what is fastest then. Changes
+// nothing where none of them runs.
+void SearchKnobs(const cuda::ConvRunShape& shape, cuda::CudnnHandle* handle,
+                 std::vector<ConvRun>& runs) {
+  absl::StatusOr<int> fastest = Measure(shape.conv, runs);
+  if (!fastest.ok()) return;
+  const cuda::CudnnTarget target{handle->get(), nullptr};
+  cuda::CudnnKnobSearch search(runs[*fastest].plan(), target, kSearchedPlans);
+  while (fastest.ok()) {
+    std::vector<ConvRun> next;
+    next.push_back(std::move(runs[*fastest]));
+    runs = std::move(next);
+    {
+      const auto lock = handle->Lock();
+      for (CudnnPlan& plan : search.Next(runs[0].plan().choice)) {
+        runs.emplace_back(shape, std::move(plan), handle);
+      }
+    }
+    if (runs.size() == 1) return;
+    fastest = Measure(shape.conv, runs);
+  }
+}
+
+// The runs to choose from, at most `limit`, best first as far as the library knows. `tune`: where it
+// knows few, of those the fastest that a search finds.
+absl::StatusOr<std::vector<ConvRun>> FindRuns(const cuda::ConvRunShape& shape,
+                                              cuda::CudnnHandle* handle, size_t limit, bool tune) {
+  const cuda::CudnnTarget target{handle->get(), nullptr};
+  std::vector<ConvRun> runs;
+  absl::Status refusal;
+  const auto find = [&](Way way) -> absl::Status {
+    const auto lock = handle->Lock();
+    HT_ASSIGN_OR_RETURN(std::vector<CudnnPlan> plans,
+                        CudnnConvPlans(shape.conv, way, target, limit));
+    for (CudnnPlan& plan : plans) runs.emplace_back(shape, std::move(plan), handle);
+    return absl::OkStatus();
+  };
+  refusal.Update(find(Way::kDirect));
+  const bool enough = runs.size() == limit;
+  if (tune && !runs.empty() && runs.size() < kFewPlans) SearchKnobs(shape, handle, runs);
+  if (!enough) refusal.Update(find(Way::kWidened));
+  if (runs.empty()) return refusal;
+  return runs;
+}
+
 absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
   HT_ASSIGN_OR_RETURN(cuda::CudnnHandle* const handle, cuda::CudnnHandle::Current());
   const bool tune = cuda::AutotuneEnabled();
@@ -168,7 +202,7 @@ absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
   absl::Status refusal;
   // Without tuning the first mostly runs, and more plans would only take time to build.
   for (const size_t limit : {tune ? kTriedPlans : 1, kTriedPlans}) {
-    absl::StatusOr<std::vector<ConvRun>> runs = FindRuns(shape, handle, limit);
+    absl::StatusOr<std::vector<ConvRun>> runs = FindRuns(shape, handle, limit, tune);
     refusal.Update(runs.status());
     if (!runs.ok()) break;
     const absl::StatusOr<int> fastest = Measure(shape.conv, *runs);
@@ -176,7 +210,7 @@ absl::StatusOr<ConvRun> ChooseRun(const cuda::ConvRunShape& shape) {
     if (absl::IsResourceExhausted(fastest.status())) return std::move((*runs)[0]);
     refusal.Update(fastest.status());
     if (fastest.ok()) {
-      if (tune && runs->size() > 1) cache.Store(key, Record((*runs)[*fastest]));
+      if (tune) cache.Store(key, Record((*runs)[*fastest]));
       return std::move((*runs)[*fastest]);
     }
     if (limit == kTriedPlans) break;
