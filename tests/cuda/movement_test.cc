@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "halftone/kernels/cuda/runtime/copy_plan.h"
+#include "halftone/tests/cuda/device_memory.h"
 #include "halftone/tests/cuda/direct_run.h"
 
 namespace halftone::testing {
@@ -29,6 +30,52 @@ TEST(CudaMovement, Transposes) {
                                Shape{4, 70, 3}, Shape{2, 33, 129}}) {
       for (const Ints& perm : {Ints{0, 2, 1}, Ints{2, 1, 0}, Ints{1, 0, 2}, Ints{1, 2, 0}}) {
         Check(Case("transpose", "perm", {Numbers(dtype, shape)}, {{"perm", perm}}), dtype);
+      }
+    }
+  }
+}
+
+// Of 2-byte elements more than 32 rows and columns are moved in pairs, as far as rows begin at 4 bytes.
+TEST(CudaMovement, TransposesOfPairs) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    for (const int64_t rows : {1, 31, 33, 63, 64, 65, 130}) {
+      for (const int64_t columns : {1, 31, 33, 63, 64, 65, 130}) {
+        const OpInput x = Numbers(dtype, {2, rows, columns});
+        Check(Case("transpose", "perm", {x}, {{"perm", Ints{0, 2, 1}}}), dtype);
+      }
+    }
+  }
+}
+
+// Rows of parts, which begin at odd elements or end within a pair.
+TEST(CudaMovement, TransposesOfPartsInPairs) {
+  const auto moved = [](const cuda::CopyView& view, int64_t from_elements, int64_t to_elements) {
+    std::vector<uint16_t> from(from_elements), to(to_elements, 0xFFFF), want = to;
+    for (int64_t i = 0; i < from_elements; ++i) from[i] = static_cast<uint16_t>(i);
+    for (int64_t i = 0; i < view.extents[0]; ++i) {
+      for (int64_t j = 0; j < view.extents[1]; ++j) {
+        want[view.to_offset + i * view.to_strides[0] + j] =
+            from[view.from_offset + i + j * view.from_strides[1]];
+      }
+    }
+    const DeviceMemory source(from.data(), from.size() * 2), target(to.data(), to.size() * 2);
+    const StridedCopy copy(2, view);
+    EXPECT_EQ(copy.mode(), CopyMode::kTranspose);
+    EXPECT_TRUE(copy.Launch(source.data(), target.data(), nullptr).ok());
+    EXPECT_EQ(target.Read(to.data()), cudaSuccess);
+    EXPECT_EQ(to, want);
+  };
+  for (const int64_t columns : {65, 66}) {
+    for (const int64_t rows : {35, 36}) {
+      for (const int64_t from_offset : {0, 1}) {
+        for (const int64_t to_offset : {0, 1}) {
+          for (const int64_t from_stride : {70, 71}) {
+            for (const int64_t to_stride : {40, 41}) {
+              moved({{columns, rows}, {1, from_stride}, {to_stride, 1}, from_offset, to_offset},
+                    from_stride * rows + 1, to_stride * columns + 1);
+            }
+          }
+        }
       }
     }
   }

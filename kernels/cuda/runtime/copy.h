@@ -28,6 +28,8 @@ struct CopyParams {
   int64_t from_offset = 0, to_offset = 0;  // kFill: the target's in pieces
   // kTranspose: to[r + c * to_stride] = from[r * from_stride + c].
   int64_t rows = 0, columns = 0, from_stride = 0, to_stride = 0;
+  // kTranspose of 2-byte elements: every row of that side begins at a multiple of 4 bytes.
+  bool from_pairs = false, to_pairs = false;
 };
 
 cudaError_t LaunchCopy(const CopyParams& params, const void* from, void* to, cudaStream_t stream);

@@ -61,6 +61,13 @@ std::optional<CopyParams> Filled(std::vector<StridedAxis> axes, int element_size
   return p;
 }
 
+// Whether all runs of one side begin at an even element.
+bool EvenRuns(const std::vector<StridedAxis>& axes, int side, int64_t offset, int64_t stride) {
+  return offset % 2 == 0 && stride % 2 == 0 &&
+         std::all_of(axes.begin(), axes.end(),
+                     [side](const StridedAxis& axis) { return axis.strides[side] % 2 == 0; });
+}
+
 // Tiles between the target's inner axis and the source's, or nothing.
 std::optional<CopyParams> Transposed(std::vector<StridedAxis> axes, int element_size,
                                      const CopyView& view) {
@@ -79,6 +86,8 @@ std::optional<CopyParams> Transposed(std::vector<StridedAxis> axes, int element_
   p.from_stride = rows.strides[kFrom];
   p.columns = columns.extent;
   p.to_stride = columns.strides[kTo];
+  p.from_pairs = EvenRuns(axes, kFrom, view.from_offset, p.from_stride);
+  p.to_pairs = EvenRuns(axes, kTo, view.to_offset, p.to_stride);
   return p;
 }
 
@@ -107,6 +116,7 @@ StridedCopy::StridedCopy(int element_size, const CopyView& view)
     wide_ = Filled(axes, element_size, view).value_or(narrow_);
   } else {
     narrow_ = wide_ = Transposed(axes, element_size, view).value_or(narrow_);
+    narrow_.from_pairs = narrow_.to_pairs = false;
   }
 }
 
