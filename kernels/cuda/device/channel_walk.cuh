@@ -51,6 +51,39 @@ struct ChannelWalk {
     }
   }
 
+  // The thread's packs from pack `i` on, which moves behind them, in their order and at most `most`:
+  // load(offset) gives what is read there, use(offset, loaded) does the rest. kAtOnce of the loads are on
+  // their way before the first is used; `most` divides by it.
+  template <int kAtOnce, typename Load, typename Use>
+  __device__ void ForPacks(int64_t& i, int64_t most, const Load& load, const Use& use) const {
+    using Loaded = decltype(load(int64_t{0}));
+    for (int64_t done = 0; done < most && i < end;) {
+      if (i + (kAtOnce - 1) * int64_t{rows} < end) {
+        int64_t at[kAtOnce];
+        Loaded loaded[kAtOnce];
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) {
+          at[k] = Offset(i + k * int64_t{rows});
+          loaded[k] = load(at[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) use(at[k], loaded[k]);
+        i += kAtOnce * int64_t{rows};
+        done += kAtOnce;
+      } else {
+        const int64_t at = Offset(i);
+        use(at, load(at));
+        i += rows;
+        ++done;
+      }
+    }
+  }
+  template <int kAtOnce, typename Load, typename Use>
+  __device__ void ForPacks(const Load& load, const Use& use) const {
+    int64_t i = first + row;
+    ForPacks<kAtOnce>(i, end, load, use);
+  }
+
   const ChannelCut& cut;
   int64_t chunk, channel, first, end;
   int lane, row, rows;

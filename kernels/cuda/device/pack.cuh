@@ -77,10 +77,17 @@ __device__ void StoreWhole(const Pack<T, N>& pack, T* p) {
 
 // N neighbours at `p`, aligned to all of them.
 template <int N, typename T>
-__device__ void LoadPack(const T* p, Compute<T> (&values)[N]) {
-  const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(p);
+__device__ Pack<T, N> LoadWhole(const T* p) {
+  return *reinterpret_cast<const Pack<T, N>*>(p);
+}
+template <int N, typename T>
+__device__ void Widen(const Pack<T, N>& pack, Compute<T> (&values)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) values[i] = Widen(pack.v[i]);
+}
+template <int N, typename T>
+__device__ void LoadPack(const T* p, Compute<T> (&values)[N]) {
+  Widen(LoadWhole<N>(p), values);
 }
 template <int N, typename T, typename From>
 __device__ void StorePack(const From (&values)[N], T* p) {

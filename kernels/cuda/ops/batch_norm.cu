@@ -18,6 +18,12 @@ namespace halftone::cuda {
 namespace {
 
 constexpr int kWarpsOfBlock = kTeamBlock / kWarp;
+constexpr int kAtOnce = 4;  // packs of 16 bytes
+
+template <int N, typename T>
+__device__ auto LoadsOf(const T* x) {
+  return [x](int64_t at) { return LoadWhole<N>(x + at); };
+}
 
 // Of `count` values: their mean, and the sum of squared deviations from it.
 template <typename V>
@@ -67,9 +73,9 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
 #pragma unroll
         for (int e = 1; e < N; ++e) base[e] = base[0];
       }
-      for (int64_t i = walk.first + walk.row; i < walk.end; i += walk.rows) {
+      walk.template ForPacks<kAtOnce>(LoadsOf<N>(x), [&](int64_t, const Pack<T, N>& pack) {
         V v[N];
-        LoadPack<N>(x + walk.Offset(i), v);
+        Widen(pack, v);
         count += 1;
         const V share = 1 / count;
 #pragma unroll
@@ -78,7 +84,7 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
           mean[e] += apart * share;
           m2[e] += apart * (d - mean[e]);
         }
-      }
+      });
     }
     const int thread = static_cast<int>(threadIdx.x);
     if constexpr (kColumns) {
@@ -189,14 +195,13 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
     const PerChannel<N, kColumns, V> low(affine.mean_low, walk.channel);
     const PerChannel<N, kColumns, V> scale(affine.scale, walk.channel);
     const PerChannel<N, kColumns, V> shift(beta, walk.channel);
-    for (int64_t i = walk.first + walk.row; i < walk.end; i += walk.rows) {
-      const int64_t at = walk.Offset(i);
+    walk.template ForPacks<kAtOnce>(LoadsOf<N>(x), [&](int64_t at, const Pack<T, N>& pack) {
       V v[N];
-      LoadPack<N>(x + at, v);
+      Widen(pack, v);
 #pragma unroll
       for (int e = 0; e < N; ++e) v[e] = (v[e] - high[e] - low[e]) * scale[e] + shift[e];
       StorePack<N>(v, y + at);
-    }
+    });
   }
 }
 

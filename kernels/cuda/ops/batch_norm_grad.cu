@@ -15,6 +15,13 @@ namespace {
 
 constexpr int kWarpsOfBlock = kTeamBlock / kWarp;
 constexpr int kFlush = 32;
+constexpr int kPairsAtOnce = 2;  // of packs of 16 bytes
+static_assert(kFlush % kPairsAtOnce == 0);
+
+template <typename T, int N>
+struct PacksOfBoth {
+  Pack<T, N> x, dy;
+};
 
 struct GradSums {
   double dy, dyx;
@@ -26,9 +33,13 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
   using V = Compute<T>;
   using Walk = ChannelWalk<N, kColumns>;
   constexpr int kChannels = Walk::kChannels;
+  using Two = PacksOfBoth<T, N>;
   HT_SHARED(GradSums, added, [kTeamBlock][kChannels]);
   const T* const x = static_cast<const T*>(a.x);
   const T* const dy = static_cast<const T*>(a.dy);
+  const auto load = [x, dy](int64_t at) -> Two {
+    return {LoadWhole<N>(x + at), LoadWhole<N>(dy + at)};
+  };
   const int64_t blocks = cut.chunks * (kColumns ? cut.tiles : cut.channels);
   for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
     const Walk walk(cut, b);
@@ -41,17 +52,16 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
         V plain[kChannels], scaled[kChannels];
 #pragma unroll
         for (int c = 0; c < kChannels; ++c) plain[c] = scaled[c] = 0;
-        for (int step = 0; step < kFlush && i < walk.end; ++step, i += walk.rows) {
-          const int64_t at = walk.Offset(i);
+        walk.template ForPacks<kPairsAtOnce>(i, kFlush, load, [&](int64_t, const Two& packs) {
           V v[N], d[N];
-          LoadPack<N>(x + at, v);
-          LoadPack<N>(dy + at, d);
+          Widen(packs.x, v);
+          Widen(packs.dy, d);
 #pragma unroll
           for (int e = 0; e < N; ++e) {
             plain[kColumns ? e : 0] += d[e];
             scaled[kColumns ? e : 0] += d[e] * (v[e] - mean[e]);
           }
-        }
+        });
 #pragma unroll
         for (int c = 0; c < kChannels; ++c) {
           total[c].dy += static_cast<double>(plain[c]);
@@ -118,6 +128,11 @@ template <typename T, int N, bool kColumns>
 __global__ void __launch_bounds__(kTeamBlock, 1)
     GradInputKernel(ChannelCut cut, BatchNormGradArrays a, Slopes<Compute<T>> slopes) {
   using V = Compute<T>;
+  using Two = PacksOfBoth<T, N>;
+  const auto load = [&a](int64_t at) -> Two {
+    return {LoadWhole<N>(static_cast<const T*>(a.x) + at),
+            LoadWhole<N>(static_cast<const T*>(a.dy) + at)};
+  };
   const int64_t blocks = cut.chunks * (kColumns ? cut.tiles : cut.channels);
   for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
     const ChannelWalk<N, kColumns> walk(cut, b);
@@ -126,17 +141,16 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
     const PerChannel<N, kColumns, V> scale(slopes.scale, walk.channel);
     const PerChannel<N, kColumns, V> offset(slopes.offset, walk.channel);
     const PerChannel<N, kColumns, V> slope(slopes.slope, walk.channel);
-    for (int64_t i = walk.first + walk.row; i < walk.end; i += walk.rows) {
-      const int64_t at = walk.Offset(i);
+    walk.template ForPacks<kPairsAtOnce>(load, [&](int64_t at, const Two& packs) {
       V v[N], d[N];
-      LoadPack<N>(static_cast<const T*>(a.x) + at, v);
-      LoadPack<N>(static_cast<const T*>(a.dy) + at, d);
+      Widen(packs.x, v);
+      Widen(packs.dy, d);
 #pragma unroll
       for (int e = 0; e < N; ++e) {
         v[e] = scale[e] * (d[e] - offset[e] - (v[e] - mean[e]) * slope[e]);
       }
       StorePack<N>(v, static_cast<T*>(a.dx) + at);
-    }
+    });
   }
 }
 
