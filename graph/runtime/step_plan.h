@@ -70,11 +70,11 @@ struct StepPlan {
 
 // Selects kernels for a lowered graph and plans memory. `traits`: of the target that the graph was
 // lowered for. Casts are kept as the graph says where that keeps any, and updates joined on an
-// accelerator; else they run as nodes. Weights are packed where the graph says so and the kernel has an order of its own. For CUDA a thread calls DeviceBackend::stream first, since
-// kernels ask their libraries for handles of the thread's device. Errors: Unimplemented (a node no
-// kernel runs, with each candidate's reason), ResourceExhausted; Internal if the graph and the plan
-// of memory do not agree on what an update writes; InvalidArgument for a packed operand that does not stay from step
-// to step.
+// accelerator; else they run as nodes. Weights are packed where the graph says so and the kernel has an
+// order of its own. For CUDA a thread calls DeviceBackend::stream first, since kernels ask their
+// libraries for handles of the thread's device. Errors: Unimplemented (a node no kernel runs, with each
+// candidate's reason), ResourceExhausted; Internal if the graph and the plan of memory do not agree on
+// what an update writes; InvalidArgument for a packed operand that does not stay from step to step.
 absl::StatusOr<StepPlan> PlanStep(std::unique_ptr<ir::Graph> graph, Device::Kind device,
                                   const passes::StepTraits& traits);
 

@@ -13,8 +13,9 @@
 //              marker says so, and `low_result` true where it says so and the result is of 16 bit.
 //              Without a marker nothing changes.
 // Never:       depends on the target: a device may make no use of what it is allowed.
-// Order:       after autodiff; before clean-up-casts, which absorbs no cast into a `low_result`, and before decompose-unsupported, so that a program's own passes of a
-//              whole step see no marker. Products that later passes make are strict.
+// Order:       after autodiff; before clean-up-casts, which absorbs no cast into a `low_result`, and
+//              before decompose-unsupported, so that a program's own passes of a whole step see no
+//              marker. Products that later passes make are strict.
 // Stats:       "tf32", "nondeterministic", "low" (nodes).
 // Errors:      InvalidArgument: a second marker.
 #pragma once

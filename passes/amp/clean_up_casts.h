@@ -15,8 +15,8 @@
 // Guarantees:  no two casts share (value, dtype). Back-to-back casts go where the value cannot
 //              change: f32 -> f64 -> f32, bf16 -> f32 -> bf16. Where the sole reader of a 16-bit
 //              gradient is the cast to f32 that autodiff made, an op with the attribute `out`
-//              writes f32 itself, unless its `low_result` says otherwise. That is the one place where a result gets more precise than the
-//              graph said. Ops that widen what they read (ir::AmpTrait::widens_inputs) read a 16-bit
+//              writes f32 itself, unless its `low_result` says otherwise. That is the one place where
+//              a result gets more precise than the graph said. Ops that widen what they read (ir::AmpTrait::widens_inputs) read a 16-bit
 //              value instead of its cast to f32 where that makes the cast superfluous: all its readers
 //              are such ops, the device has kernels for the dtype, and an output that becomes 16-bit
 //              was read by casts to that dtype alone. Those go too; no bit changes, but where a
