@@ -53,8 +53,8 @@ newest() { objdump -T "$out"/bin/* "$out"/lib/* | grep -oE "$1_[0-9.]+" | sort -
   echo "needs: $(newest GLIBC) $(newest GLIBCXX)" \
     "$(objdump -p "$out"/bin/* "$out"/lib/* | sed -nE "s/^ *NEEDED +($cuda.*)/\1/p" | sort -u | xargs)"
 } >"$out/bundle.txt"
-# Large libraries travel packed; on_device.sh unpacks them.
-find "$out/lib" -size +1M -exec gzip -9n {} +
+# Large files travel packed; on_device.sh unpacks them.
+find "$out/bin" "$out/lib" -size +1M -exec gzip -9n {} +
 
 mib=$(($(du -s --apparent-size -k "$out" | cut -f1) / 1024 + 1))
 echo "$out: $mib MiB; $(tr '\n' ';' <"$out/bundle.txt")"

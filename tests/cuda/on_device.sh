@@ -76,14 +76,14 @@ if $dry; then
   echo "at most $total s in all"
   exit 0
 fi
+for packed in "$bundle"/bin/*.gz "$bundle"/lib/*.gz; do
+  [[ ! -f $packed || -f ${packed%.gz} ]] || gzip -dk "$packed" || exit 2
+done
 if [[ ! -x $bundle/bin/test_cuda ]]; then
   echo "on_device: no bin/test_cuda beside this script; run it from the folder of \`make device-bundle\`" >&2
   exit 2
 fi
 
-for packed in "$bundle"/lib/*.gz; do
-  [[ ! -f $packed || -f ${packed%.gz} ]] || gzip -dk "$packed" || exit 2
-done
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
 report=$out/report.md
 log=$out/log.txt

@@ -115,6 +115,29 @@ TEST(PackedWeights, OfFrozenLayersInATrainingStep) {
   EXPECT_THAT(graph.compiled_text(), Not(HasSubstr("packed=true")));
 }
 
+// A square matrix and its transpose, which are packed alike: x w^T and x w.
+TEST(PackedWeights, ATransposeIsAnotherOrder) {
+  Linear layer(48, 48, {.bias = false});
+  FnGraph graph([&](const Values& in) -> Values {
+    return {layer(in[0]), matmul(in[0], Value(layer.weight))};
+  });
+  graph.add_module("layer", layer);
+  graph.eval();
+  Tensor w = Tensor::Zeros(DType::kF32, {48, 48}), x = Tensor::Zeros(DType::kF32, {2, 48});
+  for (int64_t i = 0; i < 48; ++i) w.set(48 * i + 47 - i, static_cast<double>(i + 1));
+  x.set(0, 1);
+  x.set(48 + 1, 1);
+  ASSERT_TRUE(layer.weight.set_value(w).ok());
+  const std::vector<Tensor> out = Call(graph, {x});
+  EXPECT_THAT(graph.compiled_text(), HasSubstr("matmul(%in0, %layer.weight) {packed=true}"));
+  // x has 1 at column 0, then 1. x w^T takes columns of w: w[47,0] = 48, w[46,1] = 47; x w takes
+  // rows: w[0,47] = 1, w[1,46] = 2.
+  EXPECT_EQ(out[0].at(47), 48);
+  EXPECT_EQ(out[0].at(48 + 46), 47);
+  EXPECT_EQ(out[1].at(47), 1);
+  EXPECT_EQ(out[1].at(48 + 46), 2);
+}
+
 // A 16-bit cast that nothing reads but the packing takes no memory between calls.
 TEST(PackedWeights, HoldNoCast) {
   Linear layer(1024, 2048);

@@ -48,8 +48,8 @@ inline dnnl::eltwise_backward::primitive_desc DescribeEltwiseBackward(
 inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) { return desc.get_dims(); }
 
 // Bytes that differ for descriptors that do.
-inline std::string BlobOf(const dnnl::memory::desc& desc) {
-  const auto blob = desc.get_blob();
+inline std::string BlobOf(dnnl::memory::desc desc) {
+  const auto blob = desc.get_blob();  // which is not const
   return {blob.begin(), blob.end()};
 }
 

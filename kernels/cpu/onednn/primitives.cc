@@ -169,7 +169,8 @@ class SequenceBuilder::Sequence : public Kernel {
     pack_ = dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), from, Engine(), to));
     pack_from_ = memory(from);
     pack_to_ = memory(to);
-    packing_ = {to.get_size(), "onednn " + BlobOf(to)};
+    // Of both: a square matrix and its transpose are packed alike.
+    packing_ = {to.get_size(), "onednn " + BlobOf(from) + BlobOf(to)};
     return AddSlot(Source::kPacked, 0, 0, to);
   }
 
