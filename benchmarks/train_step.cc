@@ -186,13 +186,14 @@ int Main() {
   const Traffic traffic = TrafficOf(*graph.compiled_graph());
   std::printf(
       "{\"name\": \"%s\", \"framework\": \"halftone\", \"device\": \"%s\", \"amp\": \"%s\", "
-      "\"threads\": %d, "
+      "\"threads\": %d, \"eval\": %s, \"batch\": %lld, "
       "\"step_s\": %.7f, \"first_step_s\": %.4f, \"params\": %lld, \"loss\": %.6f, \"peak_mib\": "
       "%.1f, \"arena_mib\": %.1f, \"nodes\": %lld, \"moved_mib\": %.1f",
-      name.c_str(), choice->name.c_str(), amp_choice.c_str(), threads, best, first,
-      static_cast<long long>((*workload)->num_parameters()), out[0].item(), example::PeakRssMib(),
-      static_cast<double>(graph.arena_bytes()) / (1 << 20), static_cast<long long>(traffic.nodes),
-      traffic.bytes / (1 << 20));
+      name.c_str(), choice->name.c_str(), amp_choice.c_str(), threads,
+      absl::GetFlag(FLAGS_eval) ? "true" : "false", static_cast<long long>(data[0].shape()[0]),
+      best, first, static_cast<long long>((*workload)->num_parameters()), out[0].item(),
+      example::PeakRssMib(), static_cast<double>(graph.arena_bytes()) / (1 << 20),
+      static_cast<long long>(traffic.nodes), traffic.bytes / (1 << 20));
   if (bare) std::printf(", \"bare_f32_s\": %.7f, \"bare_bf16_s\": %.7f", best_f32, best_bf16);
   if (absl::GetFlag(FLAGS_peak)) {
     std::printf(", \"peak_f32_gflops\": %.1f, \"peak_bf16_gflops\": %.1f, \"share_of_peak\": %.4f",

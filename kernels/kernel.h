@@ -61,7 +61,7 @@ struct KernelArgs {
 // once for every value. Kernels whose formats are equal read what any of them has packed.
 struct Packing {
   size_t bytes = 0;    // 0: the kernel reads the operand as it lies
-  std::string format;  // the same for the same order, dtype and extents
+  std::string format;  // the same only for the same order, made of the same order and dtype
 };
 
 // Built for exact shapes, dtypes and layouts. Run looks nothing up and takes no lock; outside

@@ -206,6 +206,7 @@ def make_data(data, model, device, channels_last):
 
 def first_rows(x, y, batch):
     """Of inputs and targets: those of the first `batch` images or sequences; targets of several rows each come with them."""
+    if not 0 < batch <= x.shape[0]: raise SystemExit(f'--batch: {batch}; expected 1..{x.shape[0]}')
     cut = lambda t: t[:batch * t.shape[0] // x.shape[0]]
     return x[:batch], tuple(map(cut, y)) if isinstance(y, tuple) else cut(y)
 
@@ -270,7 +271,7 @@ def measure(a, name, make, data, loss_fn, make_opt, steps, amp):
     steps = a.steps or steps
     times = time_cuda(step, steps, a.blocks) if cuda else time_cpu(step, steps)
     result = dict(name=name, framework='torch ' + torch.__version__, device=a.device, mode=a.mode, amp=amp, channels_last=a.channels_last, fused=a.fused,
-                  threads=a.threads, **{k: round(v, 7) for k, v in times.items()}, first_step_s=round(first, 3),
+                  threads=a.threads, eval=a.eval, batch=x.shape[0], **{k: round(v, 7) for k, v in times.items()}, first_step_s=round(first, 3),
                   params=sum(p.numel() for p in model.parameters()), loss=round(step().item(), 4),
                   peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
     if cuda: result.update(card=torch.cuda.get_device_name(), device_peak_mib=torch.cuda.max_memory_allocated() >> 20)

@@ -108,17 +108,17 @@ class StepConfig {
   bool deterministic = true;
   // Whether convolutions of 16-bit operands may round their weight gradients to that dtype before they
   // become f32, as under PyTorch's autocast. A GPU's library has many more ways to make those. It costs
-  // digits (f16 keeps 11 significant bits, bf16 8; sums stay f32) and in f16 range: what is under 2^-24
-  // becomes 0, and what is over 65504 infinite, at which a grad scaler skips the step. Off, they leave
+  // digits (f16 keeps 11 significant bits, bf16 8; sums stay f32) and in f16 range: what is under 2^-25
+  // becomes 0, and what is over 65520 infinite, at which a grad scaler skips the step. Off, they leave
   // their kernels in f32.
   bool allow_low_weight_gradients = false;
   // Whether neighbouring elementwise ops become one node, which reads and writes memory once. The
   // results keep their bits; off, every op is a node of its own in dumps and profiles.
   bool allow_fusion = true;
-  // Whether weights that a step does not write, as in an evaluation or of frozen layers, are also held in the
-  // order in which the device's libraries read them, where putting them in order is a share of each
-  // call's time: at batches of few images or rows. Takes the bytes of those weights once more, shared by
-  // all graphs and signatures that read them in the same order.
+  // Whether the weights of an evaluation, and frozen ones of a training step, are also held in the orders in
+  // which the device's libraries read them, where putting them in order is a share of each call's time: at
+  // batches of few images or rows. Takes their bytes once more for each order, forward and of frozen layers
+  // backward, which graphs and signatures that read the same order share. After a write it is made again.
   bool pack_weights = true;
   // Whether norm statistics and other buffers move in a step that a grad scaler or skip_nonfinite
   // skips.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "halftone/core/fork.h"
@@ -45,26 +47,42 @@ absl::StatusOr<std::unique_ptr<Runner>> HostRunner::Create(
     kept.push_back(copy);
   }
   std::vector<std::shared_ptr<HostPacked>> held;
+  std::map<std::pair<int, std::string>, std::shared_ptr<HostPacked>> constants;
+  size_t cast_bytes = 0;
   for (const StepPlan::Packed& weight : plan.packed) {
-    const kernels::Packing& packing = plan.calls[weight.call].kernel->packing();
-    auto packed = weight.variable < 0
-                      ? MakePacked(packing)
-                      : variables[static_cast<size_t>(weight.variable)]->PackedOnHost(packing);
-    HT_RETURN_IF_ERROR(packed.status());
-    held.push_back(*std::move(packed));
+    const StepPlan::Call& call = plan.calls[weight.call];
+    const kernels::Packing& packing = call.kernel->packing();
+    const passes::Slot& slot = plan.input_slots[call.first_input + 1];
+    if (weight.variable < 0) {
+      std::shared_ptr<HostPacked>& packed = constants[{slot.index, packing.format}];
+      if (packed == nullptr) {
+        HT_ASSIGN_OR_RETURN(packed, MakePacked(packing));
+      }
+      held.push_back(packed);
+      continue;
+    }
+    const auto& variable = variables[static_cast<size_t>(weight.variable)];
+    HT_ASSIGN_OR_RETURN(std::shared_ptr<HostPacked> packed, variable->PackedOnHost(packing));
+    held.push_back(std::move(packed));
+    if (weight.kept >= 0 && kept[static_cast<size_t>(weight.kept)] == nullptr) {
+      cast_bytes = std::max(cast_bytes, static_cast<size_t>(slot.bytes));
+    }
   }
+  HT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> cast, Buffer::Allocate(cast_bytes));
   return std::unique_ptr<Runner>(new HostRunner(plan, std::move(variables), std::move(kept),
-                                                std::move(held), std::move(arena)));
+                                                std::move(held), std::move(cast),
+                                                std::move(arena)));
 }
 
 HostRunner::HostRunner(const StepPlan& plan,
                        std::vector<std::shared_ptr<VariableStorage>> variables,
                        std::vector<HostCast*> kept, std::vector<std::shared_ptr<HostPacked>> packed,
-                       std::shared_ptr<Arena> arena)
+                       std::shared_ptr<Buffer> cast, std::shared_ptr<Arena> arena)
     : plan_(plan),
       variables_(std::move(variables)),
       kept_(std::move(kept)),
       packed_(std::move(packed)),
+      cast_(std::move(cast)),
       arena_(std::move(arena)),
       patched_inputs_(FindArguments(plan.input_slots)),
       patched_outputs_(FindArguments(plan.output_slots)) {
@@ -128,7 +146,7 @@ absl::Status HostRunner::DeriveKept(const Observers& observers) {
   return absl::OkStatus();
 }
 
-absl::Status HostRunner::DerivePacked() {
+void HostRunner::DerivePacked() {
   for (size_t p = 0; p < packed_.size(); ++p) {
     const StepPlan::Packed& weight = plan_.packed[p];
     const auto variable = static_cast<size_t>(weight.variable);
@@ -138,19 +156,15 @@ absl::Status HostRunner::DerivePacked() {
     kernels::KernelArgs args = tables_.ArgsOf(plan_, weight.call, &state);
     const void* inputs[] = {nullptr, args.inputs[1]};
     args.inputs = inputs;
-    Tensor cast;
-    if (weight.kept >= 0 && plan_.kept[static_cast<size_t>(weight.kept)].only_packed) {
-      const StepPlan::KeptCast& kept = plan_.kept[static_cast<size_t>(weight.kept)];
-      HT_ASSIGN_OR_RETURN(cast, Tensor::Allocate(kept.dtype, variables_[variable]->shape()));
+    if (weight.kept >= 0 && kept_[static_cast<size_t>(weight.kept)] == nullptr) {
       const void* const from = places_.variables[variable];
-      void* const to = cast.raw();
-      kept.call.kernel->Run({&from, &to, nullptr, &state});
+      void* const to = cast_->data();
+      plan_.kept[static_cast<size_t>(weight.kept)].call.kernel->Run({&from, &to, nullptr, &state});
       inputs[1] = to;
     }
     plan_.calls[weight.call].kernel->Pack(args, places_.packed[p]);
     packed_[p]->version = version;
   }
-  return absl::OkStatus();
 }
 
 absl::Status HostRunner::RunCall(size_t c, kernels::RunState& state, const Observers& observers) {
@@ -213,19 +227,28 @@ absl::Status HostRunner::RunStep(const void* const* inputs, void* const* outputs
   HT_RETURN_IF_ERROR(DeriveKept(observers));
   // Another executable of the graph may have made the arena grow.
   if (bound_generation_ != arena_->generation()) Bind();
-  HT_RETURN_IF_ERROR(DerivePacked());
+  DerivePacked();
   BindArguments(inputs, outputs);
-  HT_RETURN_IF_ERROR(RunKernels((*run_count)++, observers));
+  const absl::Status ran = RunKernels((*run_count)++, observers);
+  if (!ran.ok()) {
+    // An exchange that fails late does so behind updates in place.
+    if (plan_.communicates) NoteWrites();
+    return ran;
+  }
   CopyAll(plan_.output_copies);
   CopyAll(plan_.staging_copies);
   CopyAll(plan_.commit_copies);
-  for (const int i : plan_.written) variables_[static_cast<size_t>(i)]->HostWrote();
+  NoteWrites();
   for (size_t k = 0; k < kept_.size(); ++k) {
     const StepPlan::KeptCast& kept = plan_.kept[k];
     if (!kept.written_by_update) continue;  // nor is it only packed
     kept_[k]->version = variables_[static_cast<size_t>(kept.variable)]->version();
   }
   return absl::OkStatus();
+}
+
+void HostRunner::NoteWrites() const {
+  for (const int i : plan_.written) variables_[static_cast<size_t>(i)]->HostWrote();
 }
 
 void HostRunner::CopyAll(const std::vector<StepPlan::Copy>& copies) const {

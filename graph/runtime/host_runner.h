@@ -31,7 +31,7 @@ class HostRunner : public Runner {
  private:
   HostRunner(const StepPlan& plan, std::vector<std::shared_ptr<VariableStorage>> variables,
              std::vector<HostCast*> kept, std::vector<std::shared_ptr<HostPacked>> packed,
-             std::shared_ptr<Arena> arena);
+             std::shared_ptr<Buffer> cast, std::shared_ptr<Arena> arena);
   absl::Status RunStep(const void* const* inputs, void* const* outputs, uint64_t* run_count,
                        const Observers& observers);
   // Where the arena lies now.
@@ -41,18 +41,20 @@ class HostRunner : public Runner {
   absl::Status FetchVariables() const;
   // Casts that something else than an update of this step has made stale.
   absl::Status DeriveKept(const Observers& observers);
-  // The same for packed weights, which are made of variables and casts of them. Errors: ResourceExhausted.
-  absl::Status DerivePacked();
+  // The same for packed weights, which are made of variables and casts of them.
+  void DerivePacked();
   // One call: the fault that it raised, or an observer's error.
   absl::Status RunCall(size_t c, kernels::RunState& state, const Observers& observers);
   absl::Status RunWithOthers(kernels::RunState& state, const Observers& observers);
   absl::Status RunKernels(uint64_t run_count, const Observers& observers);
+  void NoteWrites() const;
   void CopyAll(const std::vector<StepPlan::Copy>& copies) const;
 
   const StepPlan& plan_;
   const std::vector<std::shared_ptr<VariableStorage>> variables_;
   std::vector<HostCast*> kept_;                      // by kept cast; null: it is only packed
   std::vector<std::shared_ptr<HostPacked>> packed_;  // by packed weight
+  const std::shared_ptr<Buffer> cast_;               // room for one that is only packed
   const std::shared_ptr<Arena> arena_;
   Places places_;
   ArgumentTables tables_;

@@ -19,14 +19,26 @@ std::unordered_set<std::string> WrittenVariables(const ir::Graph& graph) {
   return written;
 }
 
-// Whether `v` has the same elements in every step, until somebody else writes a variable.
-bool Stays(ir::Value v, bool casts_are_kept, const std::unordered_set<std::string>& written) {
-  const ir::Node* node = v.node;
-  while (IsStorageAlias(*node)) node = node->input(0).node;
-  if (casts_are_kept && MayBeKept(*node)) node = node->input(0).node;
-  if (IsOp(*node, "variable")) return !written.contains(node->attrs().GetString("name"));
-  return IsOp(*node, "constant");
-}
+// What stays from step to step: all weights where a graph writes nothing, as an evaluation; else those that
+// nobody trains. Others may be written by the graph's other steps, or by another graph's, every time.
+class Constancy {
+ public:
+  Constancy(const ir::Graph& graph, bool casts_are_kept)
+      : written_(WrittenVariables(graph)), casts_are_kept_(casts_are_kept) {}
+
+  bool Holds(ir::Value v) const {
+    const ir::Node* node = v.node;
+    while (IsStorageAlias(*node)) node = node->input(0).node;
+    if (casts_are_kept_ && MayBeKept(*node)) node = node->input(0).node;
+    if (!IsOp(*node, "variable")) return IsOp(*node, "constant");
+    return written_.empty() || (!node->attrs().GetBool("trainable") &&
+                                !written_.contains(node->attrs().GetString("name")));
+  }
+
+ private:
+  std::unordered_set<std::string> written_;
+  bool casts_are_kept_;
+};
 
 bool Pays(const ir::Node& node) {
   const auto elements = static_cast<double>(node.input_type(1).num_elements());
@@ -41,12 +53,11 @@ class PackWeights : public Pass {
     const std::vector<ir::Node*> markers = FindMarkers(graph, "no_packing");
     graph.Remove(markers);
     const bool wanted = markers.empty() && context.target->PacksWeights();
-    const std::unordered_set<std::string> written = WrittenVariables(graph);
+    const Constancy constancy(graph, context.target->KeepsLowWeights());
     bool changed = !markers.empty();
     for (const auto& node : graph.nodes()) {
       if (!node->attrs().Has("packed")) continue;
-      const bool packed = wanted && Pays(*node) &&
-                          Stays(node->input(1), context.target->KeepsLowWeights(), written);
+      const bool packed = wanted && Pays(*node) && constancy.Holds(node->input(1));
       if (packed) context.stats["packed"] += 1;
       if (packed == ops::IsPacked(*node)) continue;
       node->mutable_attrs().Set("packed", packed);

@@ -1,10 +1,11 @@
-// pack-weights: weights that a step does not write are held in the order in which kernels read them.
+// pack-weights: weights that stay as they are are held in the order in which kernels read them.
 //
 // Before:      %h = linear(%x, %w)
 // After:       %h = linear(%x, %w) {packed=true}
 // Requires:    PassContext::target, which decides; nodes have their dtypes and layouts.
-// Guarantees:  `packed` of every node that has the attribute says whether its input 1 is a parameter that
-//              no commit of the graph writes, a cast of one that is going to be kept, or a constant, or one of these
+// Guarantees:  `packed` of every node that has the attribute says whether its input 1 is a weight of a graph
+//              that writes no variable, else one that is not trainable and that no commit writes, a
+//              cast of one that is going to be kept, or a constant, or one of these
 //              reshaped, and whether that pays: where each element of it meets fewer than
 //              kPackedPositions others, so that putting it in order is a share of the node's time.
 //              Whoever runs the step makes the kernel's copy again after any write of the parameter.

@@ -57,7 +57,7 @@ TEST(AutotuneCacheTest, PassesOverDamagedLines) {
     cache.Store("second", "value two");
   }
   const std::string good = Bytes(path);
-  ASSERT_THAT(good, StartsWith("halftone-autotune 2\n"));
+  ASSERT_THAT(good, StartsWith("halftone-autotune 3\n"));
   const size_t header_end = good.find('\n');
   // Whichever byte is damaged, the values that are found are those that were stored.
   for (size_t i = 0; i < good.size(); ++i) {
@@ -96,7 +96,7 @@ TEST(AutotuneCacheTest, ReadsAFileCutShort) {
 
 TEST(AutotuneCacheTest, ReplacesAFileOfAnotherKind) {
   const TempDir dir;
-  const std::string path = dir.Write("autotune.txt", "halftone-autotune 2\nfirst\t00\t00\n");
+  const std::string path = dir.Write("autotune.txt", "halftone-autotune 3\nfirst\t00\t00\n");
   cuda::AutotuneCache cache(path);
   EXPECT_EQ(cache.Find("first"), std::nullopt);
   cache.Store("first", "x");

@@ -152,7 +152,7 @@ TEST(CudnnAcceptsTest, SettingsOfDirectWeightGradients) {
                 static_cast<int>(knob.type), Concat(knob.minimum).c_str(),
                 Concat(knob.maximum).c_str(), Concat(knob.stride).c_str());
   }
-  cuda::CudnnKnobSearch search(start, PlannedFor(), /*budget=*/1);  // compiling takes seconds
+  cuda::CudnnKnobSearch search(start, PlannedFor(), /*budget=*/1, /*seconds=*/60);  // to compile
   const std::vector<CudnnPlan> others = search.Next(start.choice);
   ASSERT_EQ(others.size(), 1U);
   EXPECT_NE(others[0].choice, start.choice);

@@ -52,7 +52,7 @@ struct Trace {
 };
 Trace Search(size_t budget, const std::function<double(const CudnnChoice&)>& cost) {
   const CudnnPlan start = DefaultPlan();
-  CudnnKnobSearch search(start, kSearched, budget);
+  CudnnKnobSearch search(start, kSearched, budget, /*seconds=*/60);
   Trace trace{"", start.choice};
   while (true) {
     const std::vector<CudnnPlan> plans = search.Next(trace.best);
@@ -109,7 +109,7 @@ TEST(CudnnKnobSearchTest, KeepsToItsBudget) {
 // What was found is made again by what the cache keeps of it.
 TEST(CudnnKnobSearchTest, ChoicesAreRebuilt) {
   const CudnnPlan start = DefaultPlan();
-  CudnnKnobSearch search(start, kSearched, 3);
+  CudnnKnobSearch search(start, kSearched, 3, /*seconds=*/60);
   for (const CudnnPlan& plan : search.Next(start.choice)) {
     const auto parsed = CudnnChoice::Parse(plan.choice.ToString());
     ASSERT_TRUE(parsed.ok()) << plan.choice.ToString();

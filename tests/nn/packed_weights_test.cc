@@ -138,7 +138,7 @@ TEST(PackedWeights, ATransposeIsAnotherOrder) {
   EXPECT_EQ(out[1].at(48 + 46), 2);
 }
 
-// A 16-bit cast that nothing reads but the packing takes no memory between calls.
+// A 16-bit cast that nothing reads but the packing is not held beside its variable.
 TEST(PackedWeights, HoldNoCast) {
   Linear layer(1024, 2048);
   FnGraph graph([&](const Values& in) -> Values { return {layer(in[0])}; });

@@ -61,7 +61,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateProduct(const ProductDescs& p,
     pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), p.a, b_asked, p.y);
   }
   if (!pd) return Unimplemented("library has no matmul for these operands");
-  args.push_back({DNNL_ARG_WEIGHTS, sequence.ReadPacked(b, pd.weights_desc())});
+  const memory::desc weights = pd.weights_desc();
+  args.push_back({DNNL_ARG_WEIGHTS,
+                  b_asked == p.b ? sequence.ReadAs(b, weights) : sequence.ReadPacked(b, weights)});
   args.push_back({DNNL_ARG_DST, sequence.Output(0, p.y)});
   HT_RETURN_IF_ERROR(AddPrimitive<dnnl::matmul>(sequence, pd, args));
   return sequence.Build();
@@ -69,7 +71,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateProduct(const ProductDescs& p,
 
 absl::StatusOr<std::unique_ptr<Kernel>> CreateProduct(const ir::Node& node, const ProductDescs& p) {
   if (ops::IsPacked(node)) {
-    auto packed = CreateProduct(p, AnyDesc(node.input_type(1).dtype, DimsOf(p.b)));
+    const memory::desc any = AnyDesc(node.input_type(1).dtype, DimsOf(p.b));
+    auto packed = Guarded([&] { return CreateProduct(p, any); });
     if (packed.ok() || absl::IsResourceExhausted(packed.status())) return packed;
   }
   return CreateProduct(p, p.b);

@@ -79,8 +79,14 @@ absl::StatusOr<std::vector<CudnnKnob>> CudnnKnobs(const CudnnPlan& plan) {
   return knobs;
 }
 
-CudnnKnobSearch::CudnnKnobSearch(const CudnnPlan& start, const CudnnTarget& target, size_t budget)
-    : graph_(start.graph), target_(target), budget_(budget), last_best_(start.choice) {
+CudnnKnobSearch::CudnnKnobSearch(const CudnnPlan& start, const CudnnTarget& target, size_t budget,
+                                 double seconds)
+    : graph_(start.graph),
+      target_(target),
+      budget_(budget),
+      deadline_(std::chrono::steady_clock::now() +
+                std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds))),
+      last_best_(start.choice) {
   absl::StatusOr<std::vector<CudnnKnob>> knobs = CudnnKnobs(start);
   if (!knobs.ok()) return;  // there is nothing to search
   for (const CudnnKnob& knob : *knobs) {
@@ -98,6 +104,7 @@ std::vector<CudnnPlan> CudnnKnobSearch::Next(const CudnnChoice& best) {
         Counts(knob) ? NextCounts(best, knob) : NextNames(best, knob, better);
     ++round_;
     if (!plans.empty()) return plans;
+    if (Counts(knob) && round_ == 1) continue;  // small ranges have none of the first values
     ++knob_;
     round_ = 0;
     names_ = 0;
@@ -108,6 +115,7 @@ std::vector<CudnnPlan> CudnnKnobSearch::Next(const CudnnChoice& best) {
 void CudnnKnobSearch::Build(const CudnnChoice& best, const CudnnKnob& knob, int64_t value,
                             std::vector<CudnnPlan>& plans) {
   const int64_t* const now = ValueOf(best, knob);
+  if (std::chrono::steady_clock::now() > deadline_) budget_ = 0;
   if (budget_ == 0 || value > knob.maximum || (now != nullptr && *now == value)) return;
   absl::StatusOr<CudnnDescriptor> config =
       ConfigureCudnnEngine(*graph_, target_, With(best, knob, value));

@@ -8,6 +8,7 @@
 // Values that the engine refuses before it compiles cost nothing and are passed over.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -25,9 +26,10 @@ absl::StatusOr<std::vector<CudnnKnob>> CudnnKnobs(const CudnnPlan& plan);
 
 class CudnnKnobSearch {
  public:
-  // From `start` on, by at most `budget` plans for `target`. Of the knobs those that only cut the same
+  // From `start` on, by at most `budget` plans for `target`, none of which is begun later than in
+  // `seconds`. Of the knobs those that only cut the same
   // sums otherwise; how parts are added up (CUDNN_KNOB_TYPE_REDUCTION_MODE and others) stays as it is.
-  CudnnKnobSearch(const CudnnPlan& start, const CudnnTarget& target, size_t budget);
+  CudnnKnobSearch(const CudnnPlan& start, const CudnnTarget& target, size_t budget, double seconds);
 
   // Plans to be compared with that of `best`, the fastest so far; none when the search is over. Uses
   // the target's handle.
@@ -43,6 +45,7 @@ class CudnnKnobSearch {
   std::shared_ptr<const CudnnGraph> graph_;
   CudnnTarget target_;
   size_t budget_;
+  std::chrono::steady_clock::time_point deadline_;
   std::vector<CudnnKnob> knobs_;
   size_t knob_ = 0;   // the one that is tried
   int round_ = 0;     // how often it was

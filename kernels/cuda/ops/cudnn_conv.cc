@@ -36,6 +36,7 @@ constexpr size_t kTriedPlans = 10;
 // for a second or two.
 constexpr size_t kFewPlans = 4;
 constexpr size_t kSearchedPlans = 9;
+constexpr double kSearchSeconds = 8;  // a network has dozens of shapes, and waits
 
 cudnnDataType_t CudnnDType(DType dtype) {
   return dtype == DType::kF16    ? CUDNN_DATA_HALF
@@ -146,7 +147,7 @@ void SearchKnobs(const cuda::ConvRunShape& shape, cuda::CudnnHandle* handle,
   absl::StatusOr<int> fastest = Measure(shape.conv, runs);
   if (!fastest.ok()) return;
   const cuda::CudnnTarget target{handle->get(), nullptr};
-  cuda::CudnnKnobSearch search(runs[*fastest].plan(), target, kSearchedPlans);
+  cuda::CudnnKnobSearch search(runs[*fastest].plan(), target, kSearchedPlans, kSearchSeconds);
   while (fastest.ok()) {
     std::vector<ConvRun> next;
     next.push_back(std::move(runs[*fastest]));

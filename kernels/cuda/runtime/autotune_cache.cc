@@ -16,8 +16,8 @@
 namespace halftone::cuda {
 namespace {
 
-// Version 1 had cuDNN's engines without their settings.
-constexpr const char* kHeader = "halftone-autotune 2";
+// Version 1 had cuDNN's engines without their settings, version 2 those of the heuristics alone.
+constexpr const char* kHeader = "halftone-autotune 3";
 constexpr int kTries = 100;
 constexpr const char* kHexDigits = "0123456789abcdef";
 
