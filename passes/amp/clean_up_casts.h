@@ -16,10 +16,11 @@
 //              change: f32 -> f64 -> f32, bf16 -> f32 -> bf16. Where the sole reader of a 16-bit
 //              gradient is the cast to f32 that autodiff made, an op with the attribute `out`
 //              writes f32 itself, unless its `low_result` says otherwise. That is the one place where
-//              a result gets more precise than the graph said. Ops that widen what they read (ir::AmpTrait::widens_inputs) read a 16-bit
-//              value instead of its cast to f32 where that makes the cast superfluous: all its readers
-//              are such ops, the device has kernels for the dtype, and an output that becomes 16-bit
-//              was read by casts to that dtype alone. Those go too; no bit changes, but where a
+//              a result gets more precise than the graph said. Ops that widen what they read
+//              (ir::AmpTrait::widens_inputs) read a 16-bit value instead of its cast to f32 where
+//              that makes the cast superfluous: all its readers are such ops, the device has kernels
+//              for the dtype, and an output that becomes 16-bit was read by casts to that dtype
+//              alone. Those go too; no bit changes, but where a
 //              device orders the terms of a sum by the dtype that it reads.
 // Never:       removes a rounding that the user wrote: f32 -> f16 -> f32 stays, and a cast of the
 //              user's is not absorbed. Nor one of insert-amp-casts: values of the forward pass are

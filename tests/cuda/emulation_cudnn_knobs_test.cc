@@ -106,6 +106,11 @@ TEST(CudnnKnobSearchTest, KeepsToItsBudget) {
   EXPECT_EQ(Search(6, cost).tried, "4/-1 16/-1 64/-1 | 8/-1 2/-1 | 4/0 | ");
 }
 
+TEST(CudnnKnobSearchTest, BeginsNoPlanWhenItsTimeIsOver) {
+  const CudnnPlan start = DefaultPlan();
+  EXPECT_THAT(CudnnKnobSearch(start, kSearched, 100, /*seconds=*/-1).Next(start.choice), IsEmpty());
+}
+
 // What was found is made again by what the cache keeps of it.
 TEST(CudnnKnobSearchTest, ChoicesAreRebuilt) {
   const CudnnPlan start = DefaultPlan();

@@ -100,6 +100,21 @@ TEST_F(HalftoneDumpTables, MemoryWithAndWithoutWhatIsComputedAgain) {
                         R"("peak_bytes_without": 3072 })"));
 }
 
+// %w has 1 KiB: once in the order of linear, which two nodes read, and once in that of matmul.
+TEST_F(HalftoneDumpTables, MemoryOfPackedWeights) {
+  const std::string graph =
+      "graph @packed(%x: f32[16,16]) {\n"
+      "  %w = variable \"w\" : f32[16,16]\n"
+      "  %a = linear(%x, %w) {packed=true}\n"
+      "  %b = linear(%a, %w) {packed=true}\n"
+      "  %c = matmul(%b, %w) {packed=true}\n"
+      "  return %c\n"
+      "}\n";
+  EXPECT_THAT(Dump(graph, "--memory").out,
+              HasSubstr("variables 1.0 KiB, packed weights 2.0 KiB, outputs 1.0 KiB\n"));
+  EXPECT_THAT(Squeezed(Dump(graph, "--memory --format=json").out), HasSubstr(R"("packed": 2048)"));
+}
+
 // A marker: no plan. %d then has bytes of its own, beside those of %c.
 TEST_F(HalftoneDumpTables, MemoryOfAGraphWithMarkersFollowsFromTheOrder) {
   std::string graph = kChain;
