@@ -67,6 +67,7 @@ CpuFeatures DetectLimited() {
   CpuFeatures features = CpuFeatures::Detect();
   Apply("HALFTONE_SIMD", LimitSimd, &features);
   Apply("HALFTONE_BF16", ForceBf16, &features);
+  Apply("HALFTONE_LAYOUT", ForceLayout, &features);
   return features;
 }
 
@@ -94,6 +95,7 @@ std::string CpuFeatures::ToString() const {
   add(avx512_bf16, "avx512_bf16");
   add(amx_bf16, "amx_bf16");
   add(fast_bf16, "fast_bf16");
+  add(channel_blocks, "channel_blocks");
   return text.empty() ? "scalar" : text;
 }
 
@@ -123,6 +125,7 @@ CpuFeatures CpuFeatures::Detect() {
   constexpr double kWorthwhileDotCost = 1.5;
   features.fast_bf16 =
       features.amx_bf16 || (features.avx512_bf16 && MeasureBf16DotCost() <= kWorthwhileDotCost);
+  features.channel_blocks = features.level() == SimdLevel::kAvx512 && !features.amx_bf16;
 #endif
   return features;
 }
@@ -160,6 +163,17 @@ absl::Status ForceBf16(const std::string& name, CpuFeatures* features) {
     return InvalidArgument("HALFTONE_BF16: \"", name, "\"; expected native or widened");
   }
   features->fast_bf16 = name == "native";
+  return absl::OkStatus();
+}
+
+absl::Status ForceLayout(const std::string& name, CpuFeatures* features) {
+  if (name != "nhwc" && name != "nchw16c") {
+    return InvalidArgument("HALFTONE_LAYOUT: \"", name, "\"; expected nhwc or nchw16c");
+  }
+  if (name == "nchw16c" && features->level() != SimdLevel::kAvx512) {
+    return FailedPrecondition("HALFTONE_LAYOUT: this machine has no AVX-512; expected nhwc");
+  }
+  features->channel_blocks = name == "nchw16c";
   return absl::OkStatus();
 }
 

@@ -14,6 +14,9 @@ const char* CpuName(const CpuFeatures& features) {
     case SimdLevel::kAvx2:
       return "cpu-avx2";
     case SimdLevel::kAvx512:
+      if (!features.channel_blocks) {
+        return features.fast_bf16 ? "cpu-avx512bf16-nhwc" : "cpu-avx512-nhwc";
+      }
       return features.fast_bf16 ? "cpu-avx512bf16" : "cpu-avx512";
   }
   return "cpu-scalar";
@@ -22,6 +25,7 @@ const char* CpuName(const CpuFeatures& features) {
 TargetTraits CpuTraits(const CpuFeatures& features) {
   TargetTraits traits;
   traits.channels_last = true;
+  traits.channel_blocks = features.channel_blocks && features.level() == SimdLevel::kAvx512;
   traits.keeps_low_weights = true;
   traits.packs_weights = true;
   traits.fuses_elementwise = true;

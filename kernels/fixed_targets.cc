@@ -17,9 +17,13 @@ void AddCpus(Targets& targets) {
   features.avx2 = features.fma = features.f16c = true;
   add();
   features.avx512f = features.avx512bw = features.avx512vl = features.avx512dq = true;
-  add();
-  features.avx512_bf16 = features.fast_bf16 = true;
-  add();
+  for (const bool bf16 : {false, true}) {
+    features.avx512_bf16 = features.fast_bf16 = bf16;
+    for (const bool blocks : {true, false}) {
+      features.channel_blocks = blocks;
+      add();
+    }
+  }
 }
 
 const Targets& All() {

@@ -33,6 +33,7 @@ class DescribedTarget : public ir::Target {
   DType PreferredLowType(std::string* reason) const override;
   std::string WhyNoF8() const override { return d_.traits.no_f8; }
   bool PrefersChannelsLast() const override { return d_.traits.channels_last; }
+  bool PrefersChannelBlocks() const override { return d_.traits.channel_blocks; }
   bool RoundsBiases() const override { return d_.traits.rounds_biases; }
   bool PacksWeights() const override { return d_.traits.packs_weights; }
   bool KeepsLowWeights() const override { return d_.traits.keeps_low_weights; }
@@ -46,7 +47,7 @@ class DescribedTarget : public ir::Target {
   const TargetDescription d_;
 };
 
-// "cpu-avx512bf16", "cpu-avx512", "cpu-avx2", "cpu-scalar", "reference" and "cuda-sm90". All but
+// "cpu-avx512bf16", "cpu-avx512", both also with "-nhwc" (with AMX, or HALFTONE_LAYOUT=nhwc), "cpu-avx2", "cpu-scalar", "reference" and "cuda-sm90". All but
 // the last are what the registry has for such a machine. CUDA's kernels are in a module that may
 // not be there, so that device is described; tests/cuda holds the description to the registry.
 std::vector<std::string> FixedTargetNames();

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "halftone/kernels/kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -32,6 +33,7 @@ absl::Status KernelCandidate::Accepts(const ir::Node& node) const {
   if (!dtypes.Contains(dtype)) {
     return Unimplemented("no ", Name(dtype), "; has ", dtypes.ToString());
   }
+  if (device == Device::Kind::kCuda) HT_RETURN_IF_ERROR(NoChannelBlocks(node));
   return supports ? supports(node) : absl::OkStatus();
 }
 

@@ -13,13 +13,21 @@ struct PlanAxis {
   bool reduced;
 };
 
-// Axes with an extent over 1, outermost in memory first, neighbours of a kind merged.
-std::vector<PlanAxis> MergedAxes(const ir::ValueType& x, const std::vector<bool>& is_reduced) {
-  const auto strides = ir::StridesOf(x);
+// Axes with an extent over 1 in the order of the shape; channels in blocks are two.
+std::vector<PlanAxis> AxesInOrder(const ir::ValueType& x, const std::vector<bool>& is_reduced) {
+  const ir::StridedAxes of_x = ir::StridedAxesOf(x);
   std::vector<PlanAxis> axes;
-  for (int i = 0; i < x.shape.rank(); ++i) {
-    if (x.shape[i] != 1) axes.push_back({x.shape[i], strides[i], is_reduced[i]});
+  for (size_t i = 0; i < of_x.extents.size(); ++i) {
+    const bool second_of_channels = x.layout == ir::Layout::kChannelBlocks && i >= 2;
+    const bool reduced = is_reduced[second_of_channels ? i - 1 : i];
+    if (of_x.extents[i] != 1) axes.push_back({of_x.extents[i], of_x.strides[i], reduced});
   }
+  return axes;
+}
+
+// The same, outermost in memory first, neighbours of a kind merged.
+std::vector<PlanAxis> MergedAxes(const ir::ValueType& x, const std::vector<bool>& is_reduced) {
+  std::vector<PlanAxis> axes = AxesInOrder(x, is_reduced);
   std::stable_sort(axes.begin(), axes.end(),
                    [](const PlanAxis& a, const PlanAxis& b) { return a.stride > b.stride; });
   std::vector<PlanAxis> merged;
@@ -55,12 +63,12 @@ ReducePlan::ReducePlan(const ir::ValueType& x, const std::vector<bool>& is_reduc
 bool ReducePlan::WritesInOrder(const ir::ValueType& x, const std::vector<bool>& is_reduced,
                                const ir::ValueType& y) {
   if (x.layout == y.layout) return true;
-  const auto strides = ir::StridesOf(x);
+  const std::vector<PlanAxis> axes = AxesInOrder(x, is_reduced);
   int64_t last = 0;
-  for (int i = x.shape.rank() - 1; i >= 0; --i) {
-    if (is_reduced[i] || x.shape[i] == 1) continue;
-    if (strides[i] < last) return false;
-    last = strides[i];
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    if (axis->reduced) continue;
+    if (axis->stride < last) return false;
+    last = axis->stride;
   }
   return y.layout == ir::Layout::kPlain;
 }

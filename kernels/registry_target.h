@@ -13,6 +13,7 @@ struct TargetTraits {
   DType preferred_low = DType::kF32;
   std::string low_reason;  // for it
   bool channels_last = false;
+  bool channel_blocks = false;
   bool rounds_biases = false;
   bool keeps_low_weights = false;
   bool packs_weights = false;
@@ -40,6 +41,7 @@ class RegistryTarget : public ir::Target {
   // The reference device's own kernels count.
   std::string WhyNoF8() const override;
   bool PrefersChannelsLast() const override { return traits_.channels_last; }
+  bool PrefersChannelBlocks() const override { return traits_.channel_blocks; }
   bool RoundsBiases() const override { return traits_.rounds_biases; }
   bool KeepsLowWeights() const override { return traits_.keeps_low_weights; }
   bool PacksWeights() const override { return traits_.packs_weights; }

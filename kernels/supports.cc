@@ -20,6 +20,17 @@ absl::Status PlainThroughout(const ir::Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status NoChannelBlocks(const ir::Node& node) {
+  const auto check = [](const ir::ValueType& type) {
+    return type.layout == ir::Layout::kChannelBlocks
+               ? Unimplemented("no channels in blocks on this device")
+               : absl::OkStatus();
+  };
+  for (const ir::Value& v : node.inputs()) HT_RETURN_IF_ERROR(check(v.type()));
+  for (int i = 0; i < node.num_outputs(); ++i) HT_RETURN_IF_ERROR(check(node.output_type(i)));
+  return absl::OkStatus();
+}
+
 absl::Status LayoutOfInput(const ir::Node& node) {
   if (node.input_type(0).layout != node.output_type().layout) {
     return Unimplemented("layouts differ");

@@ -13,6 +13,9 @@ absl::Status PlainInputs(const ir::Node& node);
 // Every input and every output does.
 absl::Status PlainThroughout(const ir::Node& node);
 
+// No channels in blocks, which the CPU's kernels alone know.
+absl::Status NoChannelBlocks(const ir::Node& node);
+
 // The first output lies as the first input does, so that flat arrays correspond.
 absl::Status LayoutOfInput(const ir::Node& node);
 

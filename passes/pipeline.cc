@@ -18,6 +18,7 @@
 #include "halftone/passes/autodiff/insert_optimizers.h"
 #include "halftone/passes/autodiff/sync_batch_norms.h"
 #include "halftone/passes/layout/assign_layouts.h"
+#include "halftone/passes/layout/block_channels.h"
 #include "halftone/passes/layout/merge_copies.h"
 #include "halftone/passes/layout/read_in_place.h"
 #include "halftone/passes/memory/advance_updates.h"
@@ -84,6 +85,7 @@ constexpr struct {
     {"assign-layouts", &MakeAssignLayouts},
     {"read-in-place", &MakeReadInPlace},
     {"merge-copies", &MakeMergeCopies},
+    {"block-channels", &MakeBlockChannels},
     {"widen-operands", &MakeWidenOperands},
     {"split-batch-norms", &MakeSplitBatchNorms},
     {"fuse", &MakeFuse},
@@ -184,6 +186,8 @@ void AddPipeline(PassManager& manager, const std::vector<OwnPass>& own) {
   manager.Add(MakeReadInPlace());
   // Of what is still copied. Leaves nodes unread, too.
   manager.Add(MakeMergeCopies());
+  // When it is known what is channels-last, and all copies are merged that would have been.
+  manager.Add(MakeBlockChannels());
   manager.AddGroup("tidy", Tidying());
   // When operands have their dtypes and layouts, by which kernels accept or refuse them.
   manager.Add(MakeWidenOperands());

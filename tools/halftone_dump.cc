@@ -66,7 +66,7 @@ ABSL_FLAG(std::string, run, "",
           "others for TensorBoard");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
           "device for --after, --amp, --fusion and the page: cpu-scalar, cpu-avx2, cpu-avx512, "
-          "cpu-avx512bf16, reference or cuda-sm90");
+          "cpu-avx512bf16 (both also with -nhwc), reference or cuda-sm90");
 
 namespace halftone {
 namespace {

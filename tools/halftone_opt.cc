@@ -22,7 +22,7 @@ ABSL_FLAG(std::vector<std::string>, passes, {}, "passes to run, in this order, e
 ABSL_FLAG(bool, pipeline, false, "run the whole pipeline instead, as compiling does");
 ABSL_FLAG(std::string, target, "cpu-avx512bf16",
           "device that passes work for: cpu-scalar, cpu-avx2, cpu-avx512, "
-          "cpu-avx512bf16, reference or cuda-sm90");
+          "cpu-avx512bf16 (both also with -nhwc), reference or cuda-sm90");
 ABSL_FLAG(std::string, output, "", "file for the result, .txt or .pb; empty: standard output");
 ABSL_FLAG(std::string, dump, "",
           "folder for the text of the graph after each pass that changes it");

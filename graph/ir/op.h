@@ -148,6 +148,9 @@ struct LayoutTrait {
   LayoutClass kind = LayoutClass::kPlainOnly;
   std::vector<int> channels_last_inputs;
   std::vector<int> channels_last_outputs;
+  // Whether all of the ports that may be channels-last may lie in blocks of channels together, as
+  // Layout::kChannelBlocks.
+  bool channel_blocks = false;
 };
 
 // Output `output` may be written over input `input` when nothing else reads that input later; for

@@ -21,7 +21,8 @@ constexpr Pair<DType> kDTypes[] = {{DType::kF64, DTYPE_F64},       {DType::kF32,
                                    {DType::kF8E4M3, DTYPE_F8E4M3}, {DType::kF8E5M2, DTYPE_F8E5M2}};
 static_assert(std::size(kDTypes) == kNumDTypes);
 constexpr Pair<Layout> kLayouts[] = {{Layout::kPlain, LAYOUT_PLAIN},
-                                     {Layout::kChannelsLast, LAYOUT_CHANNELS_LAST}};
+                                     {Layout::kChannelsLast, LAYOUT_CHANNELS_LAST},
+                                     {Layout::kChannelBlocks, LAYOUT_CHANNEL_BLOCKS}};
 constexpr Pair<VariableKind> kKinds[] = {{VariableKind::kParameter, VARIABLE_KIND_PARAMETER},
                                          {VariableKind::kBuffer, VARIABLE_KIND_BUFFER},
                                          {VariableKind::kOptimizer, VARIABLE_KIND_OPTIMIZER},

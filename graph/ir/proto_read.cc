@@ -37,9 +37,7 @@ absl::StatusOr<ValueType> ReadType(const TypeProto& proto) {
   HT_ASSIGN_OR_RETURN(type.shape, ReadShape(proto));
   const auto layout = LayoutFromProto(proto.layout());
   if (!layout.has_value()) return InvalidArgument("unknown layout number ", proto.layout());
-  if (*layout == Layout::kChannelsLast && type.shape.rank() != 4) {
-    return InvalidArgument("channels-last layout of ", type, "; expected rank 4");
-  }
+  if (!CanLie(type.shape, *layout)) return InvalidArgument(WhyItCannotLie(type, *layout));
   type.layout = *layout;
   return type;
 }

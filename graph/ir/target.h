@@ -33,6 +33,8 @@ class Target {
   virtual std::string WhyNoF8() const = 0;
   // Whether activations are best kept channels-last.
   virtual bool PrefersChannelsLast() const = 0;
+  // Whether they are better still in blocks of channels around convolutions (Layout::kChannelBlocks).
+  virtual bool PrefersChannelBlocks() const { return false; }
   // Whether the products of its libraries take a bias in the operands' dtype alone, so that an f32
   // bias beside 16-bit operands is rounded before it is added.
   virtual bool RoundsBiases() const = 0;

@@ -65,12 +65,13 @@ absl::StatusOr<TextParser::TypeAt> TextParser::ParseType() {
   if (token_.Is('{') && !token_.starts_line) {
     const Token layout = token_;
     HT_RETURN_IF_ERROR(Step());
-    HT_RETURN_IF_ERROR(ExpectWord("nhwc"));
+    const std::optional<Layout> parsed =
+        token_.kind == TokenKind::kIdent ? ParseLayout(token_.text) : std::nullopt;
+    if (!parsed.has_value() || *parsed == Layout::kPlain) return Unexpected("nhwc or nchw16c");
+    HT_RETURN_IF_ERROR(Step());
     HT_RETURN_IF_ERROR(Expect('}'));
-    if (at.type.shape.rank() != 4) {
-      return ErrorAt(layout, Concat("layout nhwc of ", at.type, "; expected rank 4"));
-    }
-    at.type.layout = Layout::kChannelsLast;
+    if (!CanLie(at.type.shape, *parsed)) return ErrorAt(layout, WhyItCannotLie(at.type, *parsed));
+    at.type.layout = *parsed;
   }
   return at;
 }

@@ -92,8 +92,13 @@ class Verifier {
     const LayoutClass kind = node.op().layout.kind;
     const auto check = [&](const char* side, int i, const ValueType& type) -> absl::Status {
       if (type.layout == Layout::kPlain) return absl::OkStatus();
-      if (type.shape.rank() == 4 && kind != LayoutClass::kPlainOnly) return absl::OkStatus();
-      return Internal(node.Label(), ": ", side, " ", i, " is ", type, "; expected plain layout");
+      const auto bad = [&](const char* expected) {
+        return Internal(node.Label(), ": ", side, " ", i, " is ", type, "; expected ", expected);
+      };
+      if (kind == LayoutClass::kPlainOnly || type.shape.rank() != 4) return bad("plain layout");
+      if (type.layout != Layout::kChannelBlocks) return absl::OkStatus();
+      if (!node.op().layout.channel_blocks) return bad("plain or channels-last layout");
+      return CanLie(type.shape, type.layout) ? absl::OkStatus() : bad("whole blocks of channels");
     };
     for (int i = 0; i < node.num_inputs(); ++i) {
       HT_RETURN_IF_ERROR(check("input", i, node.input_type(i)));
@@ -106,7 +111,9 @@ class Verifier {
     if (out.shape.rank() != 4) return absl::OkStatus();
     for (int i = 0; i < node.num_inputs(); ++i) {
       const ValueType& type = node.input_type(i);
-      if (type.shape == out.shape && type.layout != out.layout) {
+      const bool differs = type.shape == out.shape ? type.layout != out.layout
+                                                   : type.layout == Layout::kChannelBlocks;
+      if (differs) {
         return Internal(node.Label(), ": input ", i, " is ", type, ", the output ", out,
                         "; expected one layout");
       }

@@ -140,6 +140,7 @@ ir::OpRecord BatchNormRecord(const char* name) {
   r.amp.accumulates_in_f32 = true;
   r.fusion = ir::FusionClass::kReduction;
   r.layout.kind = ir::LayoutClass::kChannelsLast;
+  r.layout.channel_blocks = true;
   return r;
 }
 

@@ -77,6 +77,7 @@ void Register_batch_norm_parts(ir::OpRegistry& registry) {
   stats.fusion = ir::FusionClass::kReduction;
   stats.layout.kind = ir::LayoutClass::kChannelsLast;
   stats.layout.channels_last_inputs = {0};
+  stats.layout.channel_blocks = true;
   stats.in_place = {{2, 2}, {3, 3}};
   stats.cost = FlopsPerInput(5);
   stats.decompose = DecomposeStats;

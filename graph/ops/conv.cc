@@ -66,7 +66,7 @@ ir::OpRecord ConvRecord(int dims) {
   r.amp.accumulates_in_f32 = true;
   r.amp.refine = RefineConv;
   r.fusion = ir::FusionClass::kContraction;
-  r.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}};
+  r.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}, true};
   r.cost = [](const ir::Node& node) {
     const double bias =
         node.num_inputs() > 2 ? static_cast<double>(node.output_type().num_elements()) : 0;

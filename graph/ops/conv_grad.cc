@@ -92,7 +92,7 @@ ir::OpRecord GradInputRecord(int dims) {
   r.attrs.push_back(PackedAttr());
   r.infer = [dims](const InferContext& ctx) { return InferConvGradInput(ctx, dims); };
   r.amp.same_dtype_inputs = {0, 1};
-  r.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}};
+  r.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}, true};
   r.cost = ConvGradCost;
   r.gradient = [dims](ir::GradContext& ctx) { ConvGradInputGradient(ctx, dims); };
   r.gradient_ops = {names.op, ConvOp(dims, "_grad_weight")};
@@ -115,7 +115,7 @@ ir::OpRecord GradWeightRecord(int dims) {
                "and no cast is absorbed"));
   r.infer = [dims](const InferContext& ctx) { return InferConvGradWeight(ctx, dims); };
   r.amp.same_dtype_inputs = {0, 1};
-  r.layout = {ir::LayoutClass::kChannelsLast, {0, 1}, {}};
+  r.layout = {ir::LayoutClass::kChannelsLast, {0, 1}, {}, true};
   r.cost = ConvGradCost;
   r.gradient = [dims](ir::GradContext& ctx) { ConvGradWeightGradient(ctx, dims); };
   r.gradient_ops = {ConvOp(dims, "_grad_input"), names.op};
@@ -134,7 +134,7 @@ ir::OpRecord GradBiasRecord(int dims) {
   r.amp.f16 = r.amp.bf16 = ir::AmpClass::kInfer;
   r.amp.reason = "gradient of a broadcast add: sums in f32 inside, follows its input";
   r.fusion = ir::FusionClass::kReduction;
-  r.layout = {ir::LayoutClass::kChannelsLast, {0}, {}};
+  r.layout = {ir::LayoutClass::kChannelsLast, {0}, {}, true};
   r.cost = FlopsPerInput(1);
   r.decompose = [dims](ir::Builder& b, const std::vector<Expr>& in, const ir::Attributes& attrs) {
     return std::vector<Expr>{

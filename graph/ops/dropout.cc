@@ -39,6 +39,7 @@ void Register_dropout(ir::OpRegistry& registry) {
   };
   r.fusion = ir::FusionClass::kElementwise;
   r.layout.kind = ir::LayoutClass::kFollows;
+  r.layout.channel_blocks = true;
   r.in_place = {{0, 0}};
   r.cost = FlopsPerInput(1);
   r.gradient = [](ir::GradContext& ctx) {

@@ -58,7 +58,7 @@ void Register_pool2d(ir::OpRegistry& registry) {
   max.infer = InferMaxPool;
   max.amp.f16 = max.amp.bf16 = ir::AmpClass::kClear;
   max.amp.reason = "picks values: exact in any dtype";
-  max.layout = {ir::LayoutClass::kChannelsLast, {0}, {0, 1}};
+  max.layout = {ir::LayoutClass::kChannelsLast, {0}, {0, 1}, true};
   max.gradient = [](ir::GradContext& ctx) {
     if (!ctx.need(0)) return;
     ctx.set_dx(0, ctx.b.Op("max_pool2d_grad", {ctx.dy(0), ctx.out(1)}, PoolGradAttrs(ctx)));
@@ -85,7 +85,7 @@ void Register_pool2d(ir::OpRegistry& registry) {
   avg.range = [](const ir::Node&, const std::vector<ir::ValueRange>& in) {
     return Either(in[0], ir::ValueRange::Between(0, 0));
   };
-  avg.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}};
+  avg.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}, true};
   avg.gradient = [](ir::GradContext& ctx) {
     if (ctx.need(0)) ctx.set_dx(0, ctx.b.Op("avg_pool2d_grad", {ctx.dy(0)}, PoolGradAttrs(ctx)));
   };

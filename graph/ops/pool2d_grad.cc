@@ -84,7 +84,7 @@ void Register_pool2d_grad(ir::OpRegistry& registry) {
   max.infer = InferMaxPoolGrad;
   max.amp.f16 = max.amp.bf16 = ir::AmpClass::kClear;
   max.amp.reason = "moves values; overlapping windows sum in f32 inside";
-  max.layout = {ir::LayoutClass::kChannelsLast, {0, 1}, {0}};
+  max.layout = {ir::LayoutClass::kChannelsLast, {0, 1}, {0}, true};
   max.gradient = MaxPoolGradGradient;
   max.gradient_ops = {"gather", "cast", "add", "reshape", "take_along_dim"};
   AddOp(registry, std::move(max));
@@ -103,7 +103,7 @@ void Register_pool2d_grad(ir::OpRegistry& registry) {
   avg.infer = InferAvgPoolGrad;
   avg.amp.f16 = avg.amp.bf16 = ir::AmpClass::kInfer;
   avg.amp.reason = "gradient of a window mean: sums in f32 inside";
-  avg.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}};
+  avg.layout = {ir::LayoutClass::kChannelsLast, {0}, {0}, true};
   avg.gradient = [](ir::GradContext& ctx) {
     if (!ctx.need(0)) return;
     ir::Attributes attrs = ctx.attrs();

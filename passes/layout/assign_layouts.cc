@@ -70,8 +70,9 @@ class LayoutChoice {
 
   // Bytes moved because a reader of `v` asks for the layout it is not given in.
   int64_t RelaidBytes(ir::Value v) const {
-    if (v.shape().rank() != 4 || IsSameOrderInBothLayouts(v.shape())) return 0;
+    if (v.shape().rank() != 4) return 0;
     const Layout given = Given(v);
+    if (IsSameOrder(v.shape(), Layout::kPlain, Layout::kChannelsLast)) return 0;
     bool relaid = uses_.is_output(v) && given != Layout::kPlain;
     for (const ir::UseMap::Use& use : uses_.uses(v)) {
       relaid |= Asked(*use.node, use.port) != given;
@@ -159,7 +160,7 @@ class AssignLayouts : public Pass {
       relaid = b.Op("relayout", {b.Wrap(v)}, {{"to", to}}).value();
       HT_RETURN_IF_ERROR(b.status());
       context.stats["relayouts"] += 1;
-      if (!IsSameOrderInBothLayouts(v.shape())) {
+      if (!IsSameOrder(v.shape(), v.type().layout, layout)) {
         context.stats["relayout_bytes"] += v.type().num_bytes();
       }
     }

@@ -17,8 +17,11 @@ namespace {
 using ir::Layout;
 using Moves = std::vector<const ir::Node*>;
 
+// Those into blocks of channels and out of them are made later, and stay.
 bool OnlyReorders(const ir::Node& node) {
-  return IsOp(node, "relayout") || IsOp(node, "transpose") || IsOp(node, "reshape");
+  if (!IsOp(node, "relayout") && !IsOp(node, "transpose") && !IsOp(node, "reshape")) return false;
+  return node.input_type(0).layout != Layout::kChannelBlocks &&
+         node.output_type().layout != Layout::kChannelBlocks;
 }
 
 // A graph's text may have any number of moves in a row, and each is looked at as the end of one.

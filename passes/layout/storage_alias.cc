@@ -4,8 +4,14 @@
 
 namespace halftone::passes {
 
-bool IsSameOrderInBothLayouts(const Shape& shape) {
-  return shape.rank() == 4 && (shape.dim(1) == 1 || shape.dim(2) * shape.dim(3) == 1);
+using ir::Layout;
+
+bool IsSameOrder(const Shape& shape, ir::Layout a, ir::Layout b) {
+  if (a == b) return true;
+  if (shape.dim(2) * shape.dim(3) == 1) return true;
+  const bool in_blocks = a == Layout::kChannelBlocks || b == Layout::kChannelBlocks;
+  const bool last = a == Layout::kChannelsLast || b == Layout::kChannelsLast;
+  return in_blocks ? last && shape.dim(1) == ir::kChannelBlock : shape.dim(1) == 1;
 }
 
 namespace {
@@ -27,8 +33,8 @@ bool KeepsStorageOrder(const ir::Node& transpose) {
 bool IsStorageAlias(const ir::Node& node) {
   if (IsOp(node, "reshape") || IsOp(node, "detach")) return true;
   if (IsOp(node, "transpose")) return KeepsStorageOrder(node);
-  return IsOp(node, "relayout") && (node.input_type(0) == node.output_type() ||
-                                    IsSameOrderInBothLayouts(node.output_type().shape));
+  return IsOp(node, "relayout") &&
+         IsSameOrder(node.output_type().shape, node.input_type(0).layout, node.output_type().layout);
 }
 
 }  // namespace halftone::passes

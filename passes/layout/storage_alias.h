@@ -5,8 +5,9 @@
 
 namespace halftone::passes {
 
-// Whether a rank-4 value is stored in the same order in both layouts: one channel, or one position.
-bool IsSameOrderInBothLayouts(const Shape& shape);
+// Whether values of `shape` lie in the same order in two layouts that it can have, as where there is one
+// channel, or one position.
+bool IsSameOrder(const Shape& shape, ir::Layout a, ir::Layout b);
 
 // Whether output 0 of `node` is operand 0, byte for byte, in the same order: reshape, and relayout
 // and transpose where the order does not change, as of channels-last [N,C,H,W] to [N,H,W,C].

@@ -70,6 +70,21 @@ TEST(CpuFeaturesTest, Bf16CanBeForcedEitherWay) {
   EXPECT_TRUE(f.fast_bf16) << "unchanged";
 }
 
+TEST(CpuFeaturesTest, LayoutCanBeForcedEitherWay) {
+  CpuFeatures f = Everything();
+  ASSERT_TRUE(ForceLayout("nchw16c", &f).ok());
+  EXPECT_TRUE(f.channel_blocks);
+  EXPECT_EQ(ForceLayout("nchw", &f).message(),
+            "HALFTONE_LAYOUT: \"nchw\"; expected nhwc or nchw16c");
+  EXPECT_TRUE(f.channel_blocks) << "unchanged";
+  ASSERT_TRUE(ForceLayout("nhwc", &f).ok());
+  EXPECT_FALSE(f.channel_blocks);
+  f.avx512f = false;
+  EXPECT_EQ(ForceLayout("nchw16c", &f).message(),
+            "HALFTONE_LAYOUT: this machine has no AVX-512; expected nhwc");
+  EXPECT_FALSE(f.channel_blocks);
+}
+
 // One dot product does the work of two multiply-adds on at most the ports that these have, so it
 // costs at least half as much; 16 would be a loop that was interrupted in all its rounds.
 TEST(CpuFeaturesTest, Bf16DotCostIsPlausible) {

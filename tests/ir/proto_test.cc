@@ -152,7 +152,7 @@ const BrokenProto kBrokenProtos[] = {
      "test_mix(%m): output 0 is f32[3]; inference gives f32[2]"},
     {"layout of rank 1",
      [](GraphProto& p) { NodeNamed(p, "m").mutable_outputs(0)->set_layout(LAYOUT_CHANNELS_LAST); },
-     "node 6: channels-last layout of f32[2]; expected rank 4"},
+     "node 6: layout nhwc of f32[2]; expected rank 4"},
     {"unknown layout",
      [](GraphProto& p) {
        NodeNamed(p, "m").mutable_outputs(0)->set_layout(static_cast<LayoutProto>(99));

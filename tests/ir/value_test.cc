@@ -1,4 +1,5 @@
 // Types, attributes, numbers as text, variables and the ops of graph/ops/structure.cc.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,6 +28,24 @@ TEST(ValueType, StridesFollowTheLayout) {
   EXPECT_EQ(std::vector<int64_t>(plain.begin(), plain.end()), (std::vector<int64_t>{60, 20, 5, 1}));
   const auto last = StridesOf({DType::kF32, shape, Layout::kChannelsLast});
   EXPECT_EQ(std::vector<int64_t>(last.begin(), last.end()), (std::vector<int64_t>{60, 1, 15, 3}));
+}
+
+// Element [n, c, h, w] lies at ((n 2 + c / 16) 12 + h 4 + w) 16 + c % 16.
+TEST(ValueType, BlocksOfChannelsAreTwoAxes) {
+  const ValueType type{DType::kF32, Shape{2, 32, 3, 4}, Layout::kChannelBlocks};
+  EXPECT_EQ(type.ToString(), "f32[2,32,3,4]{nchw16c}");
+  const StridedAxes axes = StridedAxesOf(type);
+  EXPECT_THAT(axes.extents, ::testing::ElementsAre(2, 2, 16, 3, 4));
+  EXPECT_THAT(axes.strides, ::testing::ElementsAre(384, 192, 1, 64, 16));
+  const StridedAxes last = BlockAxesOf({DType::kF32, type.shape, Layout::kChannelsLast});
+  EXPECT_THAT(last.extents, ::testing::ElementsAre(2, 2, 16, 3, 4));
+  EXPECT_THAT(last.strides, ::testing::ElementsAre(384, 16, 1, 128, 32));
+  const StridedAxes plain = StridedAxesOf({DType::kF32, type.shape});
+  EXPECT_THAT(plain.extents, ::testing::ElementsAre(2, 32, 3, 4));
+  EXPECT_THAT(plain.strides, ::testing::ElementsAre(384, 12, 4, 1));
+  EXPECT_TRUE(CanLie(type.shape, Layout::kChannelBlocks));
+  EXPECT_FALSE(CanLie(Shape{2, 24, 3, 4}, Layout::kChannelBlocks));
+  EXPECT_FALSE(CanLie(Shape{2, 32, 3}, Layout::kChannelBlocks));
 }
 
 TEST(Attributes, AreSortedAndReplaced) {

@@ -122,7 +122,7 @@ TEST_P(CaseInPlaceTest, GivesTheSameValues) {
   for (const OpCase* c : CasesOf(GetParam(), HasPairs)) {
     for (DType dtype : c->dtypes) {
       CheckCase(*c, dtype, ir::Layout::kPlain);
-      if (c->channels_last) CheckCase(*c, dtype, ir::Layout::kChannelsLast);
+      for (const ir::Layout layout : LayoutsOf(*c)) CheckCase(*c, dtype, layout);
     }
   }
 }

@@ -47,15 +47,14 @@ void CheckCandidates(const OpCase& c, DType dtype, ir::Layout layout) {
       }
       EXPECT_TRUE(Agrees(**kernel, node, inputs, c.slack))
           << c.name << ": " << candidate->name << " in " << Name(dtype)
-          << (layout == ir::Layout::kPlain ? "" : ", channels-last") << ", " << Name(level);
+          << ", " << ir::Name(layout) << ", " << Name(level);
     }
   }
 }
 
 void CheckCandidates(const OpCase& c) {
   for (DType dtype : c.dtypes) {
-    CheckCandidates(c, dtype);
-    if (c.channels_last) CheckCandidates(c, dtype, ir::Layout::kChannelsLast);
+    for (const ir::Layout layout : LayoutsOf(c)) CheckCandidates(c, dtype, layout);
   }
 }
 

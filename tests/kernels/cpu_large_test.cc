@@ -33,6 +33,7 @@ void AddReductions(std::vector<OpCase>& cases) {
   cases.push_back(
       Case("sum_to_shape", "channels", {Reals({16, 24, 12, 12})}, {{"shape", Ints{24, 1, 1}}}));
   cases.push_back(Laid(Case("conv2d_grad_bias", "image", {Reals({16, 24, 15, 15})})));
+  cases.push_back(Laid(Case("conv2d_grad_bias", "blocks", {Reals({16, 48, 15, 15})})));
   cases.push_back(Case("argmax", "last", {Reals({60, 1000})}, {{"axis", int64_t{1}}}));
   cases.push_back(Case("argmax", "first", {Reals({1000, 60})}, {{"axis", int64_t{0}}}));
   cases.push_back(Case("mse_loss", "long", {Reals({40000}), Reals({40000})}));
@@ -88,7 +89,7 @@ void AddCopies(std::vector<OpCase>& cases) {
 
 void AddNorms(std::vector<OpCase>& cases) {
   const auto stat = [](int64_t n) { return Pinned(Reals(Shape{n}, 0.5, 1.5)); };
-  for (const Shape& x : {Shape{4, 300, 9, 9}, Shape{700, 30}, Shape{5, 3, 70, 70}}) {
+  for (const Shape& x : {Shape{4, 300, 9, 9}, Shape{700, 30}, Shape{5, 3, 70, 70}, Shape{3, 48, 20, 21}}) {
     const int64_t c = x[1];
     OpCase train =
         Case("batch_norm", "large", {Reals(x, 90, 110), stat(c), stat(c), stat(c), stat(c)});
@@ -163,8 +164,7 @@ std::vector<OpCase> LargeCases() {
 TEST(CpuLarge, AgreeWithTheReference) {
   for (const OpCase& c : LargeCases()) {
     for (DType dtype : {DType::kF32, DType::kBF16}) {
-      CheckCandidates(c, dtype);
-      if (c.channels_last) CheckCandidates(c, dtype, ir::Layout::kChannelsLast);
+      for (const ir::Layout layout : LayoutsOf(c)) CheckCandidates(c, dtype, layout);
     }
   }
 }
@@ -173,8 +173,7 @@ TEST(CpuLarge, BitsDoNotDependOnTheThreads) {
   const int before = NumThreads();
   for (const OpCase& c : LargeCases()) {
     const std::vector<Tensor> inputs = MakeCaseInputs(c, DType::kF32);
-    for (ir::Layout layout : {ir::Layout::kPlain, ir::Layout::kChannelsLast}) {
-      if (layout == ir::Layout::kChannelsLast && !c.channels_last) continue;
+    for (const ir::Layout layout : LayoutsOf(c)) {
       const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF32, layout);
       const ir::Node& node = *CaseNode(*graph);
       for (const kernels::KernelCandidate* candidate : FastCandidates(c.op)) {

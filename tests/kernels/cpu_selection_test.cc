@@ -65,14 +65,17 @@ std::vector<OpCase> WorkloadNodes() {
 TEST(CpuSelection, WorkloadsRunOnFastKernels) {
   for (const OpCase& c : WorkloadNodes()) {
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-      const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype, ir::Layout::kChannelsLast);
-      const auto kernel =
-          kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu);
-      ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
-      const std::string name = (*kernel)->name() + " " + (*kernel)->implementation();
-      EXPECT_EQ(name.rfind("cpu:", 0), 0u) << c.name << " in " << Name(dtype) << ": " << name;
-      EXPECT_EQ(name.find("ref"), std::string::npos)
-          << c.name << " in " << Name(dtype) << ": " << name;
+      for (const ir::Layout layout : LayoutsOf(c)) {
+        if (layout == ir::Layout::kPlain) continue;  // that of no activation of theirs
+        const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype, layout);
+        const auto kernel =
+            kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu);
+        ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+        const std::string name = (*kernel)->name() + " " + (*kernel)->implementation();
+        const std::string what = Concat(c.name, " in ", Name(dtype), ", ", ir::Name(layout));
+        EXPECT_EQ(name.rfind("cpu:", 0), 0u) << what << ": " << name;
+        EXPECT_EQ(name.find("ref"), std::string::npos) << what << ": " << name;
+      }
     }
   }
 }

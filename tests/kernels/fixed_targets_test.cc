@@ -16,14 +16,15 @@ using ::testing::StartsWith;
 
 TEST(FixedTargets, FindByName) {
   EXPECT_THAT(FixedTargetNames(),
-              ::testing::ElementsAre("cpu-scalar", "cpu-avx2", "cpu-avx512", "cpu-avx512bf16",
-                                     "reference", "cuda-sm90"));
+              ::testing::ElementsAre("cpu-scalar", "cpu-avx2", "cpu-avx512", "cpu-avx512-nhwc",
+                                     "cpu-avx512bf16", "cpu-avx512bf16-nhwc", "reference",
+                                     "cuda-sm90"));
   for (const std::string& name : FixedTargetNames()) EXPECT_TRUE(FindFixedTarget(name).ok());
   const auto unknown = FindFixedTarget("tpu");
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Message(unknown.status()),
             "target \"tpu\" is unknown; expected one of cpu-scalar, cpu-avx2, cpu-avx512, "
-            "cpu-avx512bf16, reference, cuda-sm90");
+            "cpu-avx512-nhwc, cpu-avx512bf16, cpu-avx512bf16-nhwc, reference, cuda-sm90");
 }
 
 TEST(FixedTargets, HaveTheNameOfThisMachine) {
@@ -38,7 +39,7 @@ TEST(FixedTargets, HaveTheNameOfThisMachine) {
 
 TEST(FixedTargets, BF16PaysWhereItIsFast) {
   for (const std::string& name : FixedTargetNames()) {
-    const bool pays = name == "cpu-avx512bf16" || name == "cuda-sm90";
+    const bool pays = name.rfind("cpu-avx512bf16", 0) == 0 || name == "cuda-sm90";
     EXPECT_EQ((*FindFixedTarget(name))->PreferredLowType(nullptr),
               pays ? DType::kBF16 : DType::kF32)
         << name;

@@ -39,6 +39,12 @@ void AddReal(std::vector<OpCase>& cases, const std::string& op, double lo, doubl
   cases.back().channels_last = true;
   add("per_channel", {2, 3, 4, 5}, {3, 1, 1});
   cases.back().channels_last = true;
+  add("blocks", {2, 32, 1, 2}, {2, 32, 1, 2});
+  cases.back().channels_last = true;
+  add("per_channel_of_blocks", {2, 32, 1, 2}, {32, 1, 1});
+  cases.back().channels_last = true;
+  add("blocks_and_image", {2, 16, 3, 2}, {2, 1, 3, 2});
+  cases.back().channels_last = true;
 }
 
 void AddInteger(std::vector<OpCase>& cases, const std::string& op) {

@@ -16,6 +16,7 @@ void AddCases_dropout(std::vector<OpCase>& cases) {
   add("none", {9}, 0, 1);
   add("all", {9}, 1, 1);
   add("image", {2, 3, 4, 5}, 0.3, 99);
+  add("blocks", {2, 32, 3, 3}, 0.3, 5);
   add("scalar", {}, 0.5, 3);
   add("empty", {0, 3}, 0.5, 3);
 }

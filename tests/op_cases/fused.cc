@@ -31,6 +31,8 @@ void AddCases_fused(std::vector<OpCase>& cases) {
   cases.back().gradient = false;  // differences may cross from one branch to the other
   add("channels", {Reals({2, 3, 4, 5}), Reals({2, 3, 4, 5})}, "add(mul(%0, %1), %0)");
   cases.back().channels_last = true;
+  add("blocks", {Reals({2, 32, 1, 3}), Reals({2, 32, 1, 3}), Reals({})}, "add(mul(%0, %1), %2)");
+  cases.back().channels_last = true;
   large("long", {Reals({3, 4099}), Reals({3, 4099})}, "tanh(add(%0, %1))");
   large("long_rows", {Reals({3, 4099}), Reals({4099})}, "tanh(add(%0, %1))");
   large("short_rows", {Reals({700, 7}), Reals({7}), Reals({1, 7})}, "tanh(mul(add(%0, %1), %2))");

@@ -48,6 +48,8 @@ void AddBatchNorm(std::vector<OpCase>& cases) {
   add("image", {2, 3, 4, 5});
   add("one_channel", {3, 1, 2, 2});
   add("channels33", {2, 33, 3, 3});
+  add("blocks", {2, 32, 3, 2});
+  add("one_block", {3, 16, 1, 1});
   add("large_eps", {3, 4, 2, 2}, {{"eps", 0.5}, {"momentum", 0.3}});
 }
 

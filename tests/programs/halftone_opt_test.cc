@@ -171,7 +171,8 @@ TEST_F(HalftoneOpt, RefusesWrongOptions) {
             "halftone_opt: --passes: given 2 times; expected one list, --passes=a,b\n");
   EXPECT_EQ(refusal("--pipeline --target=abacus"),
             "halftone_opt: --target: target \"abacus\" is unknown; expected one of "
-            "cpu-scalar, cpu-avx2, cpu-avx512, cpu-avx512bf16, reference, cuda-sm90\n");
+            "cpu-scalar, cpu-avx2, cpu-avx512, cpu-avx512-nhwc, cpu-avx512bf16, "
+            "cpu-avx512bf16-nhwc, reference, cuda-sm90\n");
   EXPECT_EQ(refusal("another.txt --pipeline"),
             "halftone_opt: expected one FILE; halftone_opt FILE --passes=a,b or --pipeline\n");
 }

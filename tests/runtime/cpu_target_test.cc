@@ -40,7 +40,7 @@ CpuFeatures Avx2() {
 
 CpuFeatures Avx512() {
   CpuFeatures f = Avx2();
-  f.avx512f = f.avx512bw = f.avx512vl = f.avx512dq = true;
+  f.avx512f = f.avx512bw = f.avx512vl = f.avx512dq = f.channel_blocks = true;
   return f;
 }
 
@@ -77,9 +77,15 @@ TEST(CpuTarget, NameAndLowTypeFollowTheProcessor) {
   EXPECT_EQ(reason, "the processor multiplies bf16 faster than f32 (AVX512-BF16, AMX)");
   EXPECT_EQ(MakeCpuTarget(r.registry, Avx512())->PreferredLowType(&reason), DType::kF32);
   EXPECT_EQ(reason, "the processor has no 16-bit products (AVX512-BF16)");
+  bf16.channel_blocks = false;
+  EXPECT_EQ(MakeCpuTarget(r.registry, bf16)->name(), "cpu-avx512bf16-nhwc");
+  EXPECT_FALSE(MakeCpuTarget(r.registry, bf16)->PrefersChannelBlocks());
+  EXPECT_TRUE(MakeCpuTarget(r.registry, Avx512())->PrefersChannelBlocks());
   // The operating system or HALFTONE_SIMD may have taken the rest of AVX-512 away.
   bf16.avx512bw = false;
   EXPECT_EQ(MakeCpuTarget(r.registry, bf16)->PreferredLowType(nullptr), DType::kF32);
+  bf16.channel_blocks = true;
+  EXPECT_FALSE(MakeCpuTarget(r.registry, bf16)->PrefersChannelBlocks());
 }
 
 }  // namespace

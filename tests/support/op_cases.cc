@@ -52,31 +52,64 @@ bool Names(const std::vector<int>& ports, int port) {
   return std::find(ports.begin(), ports.end(), port) != ports.end();
 }
 
-// Whether the layout trait wants this operand channels-last.
-bool WantsChannelsLast(const ir::LayoutTrait& trait, const std::vector<int>& ports, int port,
-                       const Shape& shape, const Shape& result) {
+// Whether the layout trait says something of this operand's layout.
+bool HasLayout(const ir::LayoutTrait& trait, const std::vector<int>& ports, int port,
+               const Shape& shape, const Shape& result) {
   if (shape.rank() != 4) return false;
   if (trait.kind == ir::LayoutClass::kFollows) return shape == result;
   return trait.kind == ir::LayoutClass::kChannelsLast && Names(ports, port);
 }
 
-void SetChannelsLast(ir::Node& node) {
+// As block-channels leaves an image of a convolution whose channels fill no blocks.
+ir::Layout BesideBlocks(const Shape& shape) {
+  return shape[1] <= 3 ? ir::Layout::kPlain : ir::Layout::kChannelsLast;
+}
+
+// Calls visit(type) for each type whose layout the trait has a say in.
+template <typename Visit>
+void ForLaidTypes(ir::Node& node, const Visit& visit) {
   const ir::LayoutTrait& trait = node.op().layout;
   const Shape result = node.output_type(0).shape;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    if (WantsChannelsLast(trait, trait.channels_last_inputs, i, node.input_type(i).shape, result)) {
-      node.input(i).node->mutable_output_types()[0].layout = ir::Layout::kChannelsLast;
+    if (HasLayout(trait, trait.channels_last_inputs, i, node.input_type(i).shape, result)) {
+      visit(node.input(i).node->mutable_output_types()[0]);
     }
   }
   for (int i = 0; i < node.num_outputs(); ++i) {
     ir::ValueType& type = node.mutable_output_types()[i];
-    if (WantsChannelsLast(trait, trait.channels_last_outputs, i, type.shape, result)) {
-      type.layout = ir::Layout::kChannelsLast;
-    }
+    if (HasLayout(trait, trait.channels_last_outputs, i, type.shape, result)) visit(type);
   }
 }
 
+void SetLayout(ir::Node& node, ir::Layout layout) {
+  ForLaidTypes(node, [&](ir::ValueType& type) {
+    type.layout = ir::CanLie(type.shape, layout) ? layout : BesideBlocks(type.shape);
+  });
+}
+
+// Whether the case has what block-channels moves.
+bool TakesBlocks(const OpCase& c) {
+  const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, DType::kF32);
+  ir::Node& node = *CaseNode(*graph);
+  if (!node.op().layout.channel_blocks) return false;
+  int whole = 0, others = 0;
+  ForLaidTypes(node, [&](const ir::ValueType& type) {
+    const bool fills = type.shape[1] > 0 && ir::CanLie(type.shape, ir::Layout::kChannelBlocks);
+    ++(fills ? whole : others);
+  });
+  if (c.attrs.Has("groups")) return whole > 0 && node.attrs().GetInt("groups") == 1;
+  return whole > 0 && others == 0;
+}
+
 }  // namespace
+
+std::vector<ir::Layout> LayoutsOf(const OpCase& c) {
+  std::vector<ir::Layout> layouts = {ir::Layout::kPlain};
+  if (!c.channels_last) return layouts;
+  layouts.push_back(ir::Layout::kChannelsLast);
+  if (TakesBlocks(c)) layouts.push_back(ir::Layout::kChannelBlocks);
+  return layouts;
+}
 
 std::vector<std::string> OpsWithCases(CaseFilter wanted) {
   std::set<std::string> ops;
@@ -113,7 +146,7 @@ std::unique_ptr<ir::Graph> BuildCaseGraph(const OpCase& c, DType dtype, ir::Layo
     internal::CheckFailed(__FILE__, __LINE__, "op case", message.c_str());
   }
   for (const ir::Expr& output : outputs) graph->outputs().push_back({"", output.value()});
-  if (layout == ir::Layout::kChannelsLast) SetChannelsLast(*CaseNode(*graph));
+  if (layout != ir::Layout::kPlain) SetLayout(*CaseNode(*graph), layout);
   return graph;
 }
 

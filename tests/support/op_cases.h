@@ -53,7 +53,7 @@ struct OpCase {
   std::vector<DType> dtypes = {DType::kF32, DType::kF16, DType::kBF16};
   // With a reason beside the case that has any.
   Slack slack;
-  // Also run channels-last for rank-4 operands.
+  // Also run channels-last for rank-4 operands, and in blocks of channels where those fill them.
   bool channels_last = false;
 };
 
@@ -71,10 +71,12 @@ std::string OpTestName(const ::testing::TestParamInfo<std::string>& info);
 
 // A graph of one node: inputs x0.., the op, its outputs as graph outputs. `dtype` replaces the f32
 // of un-pinned float inputs; f64 replaces the pinned f32 too (statistics are as wide as x), and has
-// no absorbed cast (attribute `out`). With kChannelsLast the ports that the record's layout trait
-// names are channels-last.
+// no absorbed cast (attribute `out`). The ports that the record's layout trait names lie in `layout`,
+// images of convolutions whose channels fill no blocks as they do beside one in blocks.
 std::unique_ptr<ir::Graph> BuildCaseGraph(const OpCase& c, DType dtype,
                                           ir::Layout layout = ir::Layout::kPlain);
+// The layouts in which the case runs.
+std::vector<ir::Layout> LayoutsOf(const OpCase& c);
 // The node under test.
 ir::Node* CaseNode(const ir::Graph& graph);
 // Input tensors in plain layout, already rounded to `dtype`.

@@ -146,19 +146,24 @@ std::vector<Tensor> RunOp(const std::string& op, const std::vector<Tensor>& inpu
 
 Tensor Relaid(const Tensor& t, const ir::ValueType& from, const ir::ValueType& to) {
   if (from.layout == to.layout) return t;
-  const auto from_strides = ir::StridesOf(from), to_strides = ir::StridesOf(to);
+  const bool blocks = from.layout == ir::Layout::kChannelBlocks ||
+                      to.layout == ir::Layout::kChannelBlocks;
+  const auto axes_of = [&](const ir::ValueType& type) {
+    return blocks ? ir::BlockAxesOf(type) : ir::StridedAxesOf(type);
+  };
+  const ir::StridedAxes source = axes_of(from), target = axes_of(to);
   Tensor result = Tensor::Empty(t.dtype(), t.shape());
   const size_t size = SizeOf(t.dtype());
   for (int64_t i = 0; i < t.num_elements(); ++i) {
-    int64_t rest = i, at = 0, target = 0;
-    for (int axis = t.shape().rank() - 1; axis >= 0; --axis) {
-      const int64_t index = rest % t.shape()[axis];
-      rest /= t.shape()[axis];
-      at += index * from_strides[axis];
-      target += index * to_strides[axis];
+    int64_t rest = i, at = 0, put = 0;
+    for (size_t axis = source.extents.size(); axis-- > 0;) {
+      const int64_t index = rest % source.extents[axis];
+      rest /= source.extents[axis];
+      at += index * source.strides[axis];
+      put += index * target.strides[axis];
     }
-    std::memcpy(static_cast<char*>(result.raw()) + target * size,
-                static_cast<const char*>(t.raw()) + at * size, size);
+    std::memcpy(static_cast<char*>(result.raw()) + put * static_cast<int64_t>(size),
+                static_cast<const char*>(t.raw()) + at * static_cast<int64_t>(size), size);
   }
   return result;
 }

@@ -99,21 +99,17 @@ absl::StatusOr<FetchedGraph> LowerForFetches(const ir::Graph& graph,
 Tensor ToPlain(const Tensor& tensor, const ir::ValueType& type) {
   if (type.layout == ir::Layout::kPlain) return tensor;
   const Tensor plain = Tensor::Empty(type.dtype, type.shape);
-  const auto from_strides = ir::StridesOf(type);
-  const Shape& shape = type.shape;
-  const size_t size = SizeOf(type.dtype);
+  const ir::StridedAxes axes = ir::StridedAxesOf(type);
+  const auto size = static_cast<int64_t>(SizeOf(type.dtype));
   const auto* const from = static_cast<const char*>(tensor.raw());
-  auto* to = static_cast<char*>(plain.raw());
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    for (int64_t c = 0; c < shape[1]; ++c) {
-      for (int64_t h = 0; h < shape[2]; ++h) {
-        for (int64_t w = 0; w < shape[3]; ++w, to += size) {
-          const int64_t offset =
-              n * from_strides[0] + c * from_strides[1] + h * from_strides[2] + w * from_strides[3];
-          std::memcpy(to, from + static_cast<size_t>(offset) * size, size);
-        }
-      }
+  auto* const to = static_cast<char*>(plain.raw());
+  for (int64_t i = 0; i < plain.num_elements(); ++i) {
+    int64_t rest = i, at = 0;
+    for (size_t axis = axes.extents.size(); axis-- > 0;) {
+      at += rest % axes.extents[axis] * axes.strides[axis];
+      rest /= axes.extents[axis];
     }
+    std::memcpy(to + i * size, from + at * size, static_cast<size_t>(size));
   }
   return plain;
 }

@@ -192,6 +192,7 @@ std::optional<FusedAccess> AccessOf(const ir::ValueType& input, const ir::ValueT
   if (input.layout != result.layout && !is_line) return std::nullopt;
   if (input.shape == result.shape) return FusedAccess{};
   if (input.num_elements() == 1) return FusedAccess{FusedAccess::Kind::kOne};
+  if (result.layout == ir::Layout::kChannelBlocks) return std::nullopt;
   const int rank = result.shape.rank();
   const auto to = InMemoryOrder(result.shape, rank, result.layout);
   const auto from = InMemoryOrder(input.shape, rank, result.layout);

@@ -63,6 +63,7 @@ ir::OpRecord ElementwiseOp(std::string name, std::vector<std::string> inputs, ir
   op.amp = std::move(amp);
   op.fusion = ir::FusionClass::kElementwise;
   op.layout.kind = ir::LayoutClass::kFollows;
+  op.layout.channel_blocks = true;
   op.cost = FlopsPerOutput(1);
   return op;
 }

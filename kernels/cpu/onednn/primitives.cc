@@ -51,6 +51,10 @@ dnnl::memory::desc DescOf(DType dtype, const dnnl::memory::dims& dims,
 }
 
 dnnl::memory::desc DescOf(const ir::ValueType& type) {
+  if (type.layout == ir::Layout::kChannelBlocks) {
+    return dnnl::memory::desc(DimsOf(type.shape), TypeOf(type.dtype),
+                              dnnl::memory::format_tag::nChw16c);
+  }
   const auto strides = ir::StridesOf(type);
   return DescOf(type.dtype, DimsOf(type.shape), dnnl::memory::dims(strides.begin(), strides.end()));
 }

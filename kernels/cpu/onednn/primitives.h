@@ -16,7 +16,7 @@ dnnl::stream& Stream();
 
 // Requires: a dtype oneDNN has (f32, f16, bf16, i32, u8).
 dnnl::memory::data_type TypeOf(DType dtype);
-// Logical dims of the type with the strides of its layout.
+// Logical dims of the type with the strides or blocks of its layout.
 dnnl::memory::desc DescOf(const ir::ValueType& type);
 dnnl::memory::desc DescOf(DType dtype, const dnnl::memory::dims& dims,
                           const dnnl::memory::dims& strides);

@@ -1,4 +1,4 @@
-// batch_norm, its two parts, batch_norm_inference, batch_norm_grad, for channels-last and plain operands. oneDNN's
+// batch_norm, its two parts, batch_norm_inference, batch_norm_grad, for operands of any layout. oneDNN's
 // batch normalisation is not used: it keeps the variance where we keep 1 / sqrt(var + eps).
 //
 // Statistics: exact enough in f32 over a block (rows of channels, or one channel of one image), in
@@ -14,33 +14,72 @@
 namespace halftone::kernels {
 namespace {
 
-// How x [N, C, ...] lies: `images` blocks of [channels, inner], or, where channels are innermost
-// (channels-last, and rank 2), `inner` = 1 and all positions are rows.
+// How x [N, C, ...] lies: as `sheets` of [rows, width], `width` channels side by side at `rows`
+// positions. Channels-last, and rank 2, are one sheet; channels in blocks one for each block of an image;
+// plain values one of width 1 for each channel of an image.
 struct BatchNormShape {
   explicit BatchNormShape(const ir::ValueType& x)
       : dtype(x.dtype), size(static_cast<int64_t>(SizeOf(dtype))), channels(x.shape[1]) {
-    last = x.layout == ir::Layout::kChannelsLast || x.shape.rank() == 2;
+    int64_t positions = 1;
     for (int i = 2; i < x.shape.rank(); ++i) positions *= x.shape[i];
-    images = x.shape[0];
-    per_channel = images * positions;
-    blocks = last ? (per_channel + kBlockRows - 1) / kBlockRows : images;
+    per_channel = x.shape[0] * positions;
+    const bool last = x.layout == ir::Layout::kChannelsLast || x.shape.rank() == 2;
+    if (last) {
+      width = channels;
+      rows = per_channel;
+    } else {
+      is_plain = x.layout == ir::Layout::kPlain;
+      width = is_plain ? 1 : ir::kChannelBlock;
+      rows = positions;
+      sheets_of_image = channels / width;
+      sheets = x.shape[0] * sheets_of_image;
+    }
+    parts = is_plain ? 1 : (rows + kBlockRows - 1) / kBlockRows;
+    blocks = sheets / std::max<int64_t>(1, sheets_of_image) * parts;
   }
+  // Positions of block `b`, of the `blocks` of each channel.
   int64_t BlockCount(int64_t b) const {
-    return last ? std::min(kBlockRows, per_channel - b * kBlockRows) : positions;
+    return is_plain ? rows : std::min(kBlockRows, rows - b % parts * kBlockRows);
   }
-  // Rows per thread in a pass over channels-last rows.
-  int64_t row_grain() const {
-    return std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, channels));
+  int64_t ChannelOf(int64_t sheet) const { return sheet % sheets_of_image * width; }
+
+  // Calls fn(at, rows, block, channel) for each block of each sheet, which starts `at` bytes into x.
+  template <typename Fn>
+  void ForBlocks(const Fn& fn) const {
+    const int64_t grain = std::max<int64_t>(1, RowGrain() / std::clamp<int64_t>(rows, 1, kBlockRows));
+    ParallelFor(0, sheets * parts, grain, [&](int64_t first, int64_t last) {
+      for (int64_t task = first; task < last; ++task) {
+        const int64_t sheet = task / parts, part = task % parts;
+        const int64_t block = sheet / sheets_of_image * parts + part;
+        fn((sheet * rows + part * kBlockRows) * width * size, BlockCount(block), block,
+           ChannelOf(sheet));
+      }
+    });
   }
-  // Channels of images per thread in a pass over plain ones.
-  int64_t plane_grain() const {
-    return std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, positions));
+  // Calls fn(at, rows, channel) for pieces of sheets.
+  template <typename Fn>
+  void ForRows(const Fn& fn) const {
+    ParallelFor(0, sheets * rows, RowGrain(), [&](int64_t first, int64_t last) {
+      while (first < last) {
+        const int64_t sheet = first / rows, end = std::min(last, (sheet + 1) * rows);
+        fn(first * width * size, end - first, ChannelOf(sheet));
+        first = end;
+      }
+    });
   }
 
   static constexpr int64_t kBlockRows = 128;
   DType dtype;
-  int64_t size, channels, images = 0, positions = 1, per_channel = 0, blocks = 0;
-  bool last = false;
+  int64_t size, channels, per_channel = 0;
+  int64_t width = 1, rows = 1, sheets = 1, sheets_of_image = 1;
+  int64_t parts = 1;   // that the rows of a sheet are cut into
+  int64_t blocks = 1;  // of a channel
+  bool is_plain = false;
+
+ private:
+  int64_t RowGrain() const {
+    return std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, width));
+  }
 };
 
 const char* At(const void* data, int64_t bytes) { return static_cast<const char*>(data) + bytes; }
@@ -56,18 +95,12 @@ float* MutableFloats(const KernelArgs& args, int port) {
 // What both forms of the normalisation end in.
 void ApplyBatchNorm(const BatchNormShape& s, const BatchNormFns& fns, const void* x, void* y,
                     const BatchNormApply& p) {
-  if (s.last) {
-    ParallelFor(0, s.per_channel, s.row_grain(), [&](int64_t first, int64_t last) {
-      const int64_t at = first * s.channels * s.size;
-      fns.apply(At(x, at), At(y, at), last - first, s.channels, p);
-    });
-    return;
-  }
-  ParallelFor(0, s.images * s.channels, s.plane_grain(), [&](int64_t first, int64_t last) {
-    for (int64_t plane = first; plane < last; ++plane) {
-      const int64_t c = plane % s.channels, at = plane * s.positions * s.size;
-      fns.row_apply(At(x, at), At(y, at), s.positions,
-                    {p.mean_high + c, p.mean_low + c, p.scale + c, p.shift + c});
+  s.ForRows([&](int64_t at, int64_t rows, int64_t c) {
+    const BatchNormApply own{p.mean_high + c, p.mean_low + c, p.scale + c, p.shift + c};
+    if (s.is_plain) {
+      fns.row_apply(At(x, at), At(y, at), rows, own);
+    } else {
+      fns.apply(At(x, at), At(y, at), rows, s.width, own);
     }
   });
 }
@@ -117,22 +150,15 @@ class BatchNormStatistics {
   static constexpr int64_t kCombineGrain = 16;
 
   void BlockMoments(const void* x, Moments* moments) const {
-    if (!s_.last) {
-      ParallelFor(0, s_.images * s_.channels, s_.plane_grain(), [&](int64_t first, int64_t last) {
-        for (int64_t plane = first; plane < last; ++plane) {
-          moments[plane] = fns_.row_moments(At(x, plane * s_.positions * s_.size), s_.positions);
-        }
-      });
-      return;
-    }
-    const int64_t grain = std::max<int64_t>(1, s_.row_grain() / BatchNormShape::kBlockRows);
-    ParallelFor(0, s_.blocks, grain, [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) {
-        const int64_t row = b * BatchNormShape::kBlockRows;
-        for (int64_t c = 0; c < s_.channels; c += kNormTile) {
-          fns_.moments(At(x, (row * s_.channels + c) * s_.size), s_.channels, s_.BlockCount(b),
-                       std::min(kNormTile, s_.channels - c), moments + b * s_.channels + c);
-        }
+    s_.ForBlocks([&](int64_t at, int64_t rows, int64_t block, int64_t channel) {
+      Moments* const to = moments + block * s_.channels + channel;
+      if (s_.is_plain) {
+        *to = fns_.row_moments(At(x, at), rows);
+        return;
+      }
+      for (int64_t c = 0; c < s_.width; c += kNormTile) {
+        fns_.moments(At(x, at + c * s_.size), s_.width, rows, std::min(kNormTile, s_.width - c),
+                     to + c);
       }
     });
   }
@@ -299,43 +325,27 @@ class BatchNormGradKernel : public Kernel {
  private:
   void BlockSums(const void* x, const void* dy, const float* mean, double* dy_sums,
                  double* dyx_sums) const {
-    if (!s_.last) {
-      ParallelFor(0, s_.images * s_.channels, s_.plane_grain(), [&](int64_t first, int64_t last) {
-        for (int64_t plane = first; plane < last; ++plane) {
-          const int64_t at = plane * s_.positions * s_.size;
-          fns_.row_grad_sums(At(x, at), At(dy, at), s_.positions, mean[plane % s_.channels],
-                             dy_sums + plane, dyx_sums + plane);
-        }
-      });
-      return;
-    }
-    const int64_t grain = std::max<int64_t>(1, s_.row_grain() / BatchNormShape::kBlockRows);
-    ParallelFor(0, s_.blocks, grain, [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) {
-        const int64_t row = b * BatchNormShape::kBlockRows;
-        for (int64_t c = 0; c < s_.channels; c += kNormTile) {
-          const int64_t at = (row * s_.channels + c) * s_.size, to = b * s_.channels + c;
-          fns_.grad_sums(At(x, at), At(dy, at), s_.channels, s_.BlockCount(b),
-                         std::min(kNormTile, s_.channels - c), mean + c, dy_sums + to,
-                         dyx_sums + to);
-        }
+    s_.ForBlocks([&](int64_t at, int64_t rows, int64_t block, int64_t channel) {
+      const int64_t to = block * s_.channels + channel;
+      if (s_.is_plain) {
+        fns_.row_grad_sums(At(x, at), At(dy, at), rows, mean[channel], dy_sums + to, dyx_sums + to);
+        return;
+      }
+      for (int64_t c = 0; c < s_.width; c += kNormTile) {
+        fns_.grad_sums(At(x, at + c * s_.size), At(dy, at + c * s_.size), s_.width, rows,
+                       std::min(kNormTile, s_.width - c), mean + channel + c, dy_sums + to + c,
+                       dyx_sums + to + c);
       }
     });
   }
 
   void Apply(const void* x, const void* dy, void* dx, const BatchNormGradApply& p) const {
-    if (s_.last) {
-      ParallelFor(0, s_.per_channel, s_.row_grain(), [&](int64_t first, int64_t last) {
-        const int64_t at = first * s_.channels * s_.size;
-        fns_.grad_apply(At(x, at), At(dy, at), At(dx, at), last - first, s_.channels, p);
-      });
-      return;
-    }
-    ParallelFor(0, s_.images * s_.channels, s_.plane_grain(), [&](int64_t first, int64_t last) {
-      for (int64_t plane = first; plane < last; ++plane) {
-        const int64_t c = plane % s_.channels, at = plane * s_.positions * s_.size;
-        fns_.row_grad_apply(At(x, at), At(dy, at), At(dx, at), s_.positions,
-                            {p.mean + c, p.scale + c, p.offset + c, p.slope + c});
+    s_.ForRows([&](int64_t at, int64_t rows, int64_t c) {
+      const BatchNormGradApply own{p.mean + c, p.scale + c, p.offset + c, p.slope + c};
+      if (s_.is_plain) {
+        fns_.row_grad_apply(At(x, at), At(dy, at), At(dx, at), rows, own);
+      } else {
+        fns_.grad_apply(At(x, at), At(dy, at), At(dx, at), rows, s_.width, own);
       }
     });
   }

@@ -44,8 +44,12 @@ class CopyKernel : public Kernel {
 };
 
 CopyPlan PlanRelayout(const ir::Node& node) {
-  return {node.output_type().shape, ir::StridesOf(node.input_type(0)),
-          ir::StridesOf(node.output_type())};
+  const ir::ValueType &x = node.input_type(0), &y = node.output_type();
+  if (x.layout == ir::Layout::kChannelBlocks || y.layout == ir::Layout::kChannelBlocks) {
+    const ir::StridedAxes from = ir::BlockAxesOf(x), to = ir::BlockAxesOf(y);
+    return {Shape(from.extents), from.strides, to.strides};
+  }
+  return {y.shape, ir::StridesOf(x), ir::StridesOf(y)};
 }
 
 CopyPlan PlanTranspose(const ir::Node& node) {

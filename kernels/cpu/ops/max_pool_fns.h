@@ -12,12 +12,19 @@ struct WindowPoint {
   int32_t offset;
 };
 
-// y and index of one window, all channels.
-using PoolWindowFn = void (*)(const void* x, const WindowPoint* points, int count, int64_t channels,
-                              void* y, void* index);
+// The channels of an image: `count` sheets, each with all positions of `channels` that lie side by side;
+// `source` and `target` elements further is the next one.
+struct PoolSheets {
+  int64_t count = 1, channels = 1;
+  int64_t source = 0, target = 0;
+};
+
+// y and index of one window, all channels; pointers are to the first sheet.
+using PoolWindowFn = void (*)(const void* x, const WindowPoint* points, int count,
+                              const PoolSheets& sheets, void* y, void* index);
 // dx of one position from the `count` windows that contain it.
 using PoolPositionFn = void (*)(const void* dy, const void* index, const WindowPoint* windows,
-                                int count, int64_t channels, void* dx);
+                                int count, const PoolSheets& sheets, void* dx);
 
 struct MaxPoolFns {
   PoolWindowFn window;

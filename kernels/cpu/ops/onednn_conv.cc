@@ -16,10 +16,18 @@ namespace {
 using dnnl::memory;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
+// The order of activations that a primitive is asked for.
+enum class Order : uint8_t { kAsTheyLie, kItsOwn };
+
+bool InBlocks(const ir::ValueType& type) { return type.layout == ir::Layout::kChannelBlocks; }
+
 // The graph has no other layout than the plain one for rank 5, which would cost more than a
-// reorder.
-memory::desc AskedDesc(const ir::ValueType& type) {
-  return type.shape.rank() == 5 ? AnyDesc(type.dtype, DimsOf(type.shape)) : DescOf(type);
+// reorder; and no blocks for an image whose channels do not fill them, beside `other` that lies in
+// blocks.
+memory::desc AskedDesc(const ir::ValueType& type, const ir::ValueType& other, Order order) {
+  const bool as_it_lies =
+      order == Order::kAsTheyLie && type.shape.rank() != 5 && (InBlocks(type) || !InBlocks(other));
+  return as_it_lies ? DescOf(type) : AnyDesc(type.dtype, DimsOf(type.shape));
 }
 
 // What the four primitives of one convolution share.
@@ -30,15 +38,15 @@ struct Problem {
   memory::desc x_asked, w_asked, y_asked;  // as the primitive is asked to take them
 
   Problem(const ir::Attributes& attrs, const ir::ValueType& x_type, const ir::ValueType& w_type,
-          const ir::ValueType& y_type)
+          const ir::ValueType& y_type, Order order)
       : stride(attrs.GetInts("stride")),
         dilation(attrs.GetInts("dilation")),
         padding(attrs.GetInts("padding")),
         groups(attrs.GetInt("groups")),
         x(DescOf(x_type)),
         y(DescOf(y_type)),
-        x_asked(AskedDesc(x_type)),
-        y_asked(AskedDesc(y_type)) {
+        x_asked(AskedDesc(x_type, y_type, order)),
+        y_asked(AskedDesc(y_type, x_type, order)) {
     for (int64_t& gap : dilation) --gap;  // the library counts the gaps
     memory::dims dims = DimsOf(w_type.shape);
     if (groups > 1) {
@@ -95,8 +103,8 @@ absl::Status CheckColumnsMeetInput(const ir::Node& node) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> CreateConvForward(const ir::Node& node) {
-  const Problem p(node.attrs(), node.input_type(0), node.input_type(1), node.output_type());
+absl::StatusOr<std::unique_ptr<Kernel>> CreateConvForward(const ir::Node& node, Order order) {
+  const Problem p(node.attrs(), node.input_type(0), node.input_type(1), node.output_type(), order);
   SequenceBuilder sequence;
   dnnl::convolution_forward::primitive_desc pd;
   const int x = sequence.Input(0, p.x), w = sequence.Input(1, p.w), y = sequence.Output(0, p.y);
@@ -116,9 +124,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateConvForward(const ir::Node& node) 
   return sequence.Build();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> CreateGradInput(const ir::Node& node) {
+absl::StatusOr<std::unique_ptr<Kernel>> CreateGradInput(const ir::Node& node, Order order) {
   const ir::ValueType& dy = node.input_type(0);
-  const Problem p(node.attrs(), node.output_type(), node.input_type(1), dy);
+  const Problem p(node.attrs(), node.output_type(), node.input_type(1), dy, order);
   const auto hint = p.Forward();
   if (!hint) return Missing();
   const auto pd = p.Gradient<dnnl::convolution_backward_data>(hint);
@@ -134,13 +142,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateGradInput(const ir::Node& node) {
   return sequence.Build();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> CreateGradWeight(const ir::Node& node) {
+absl::StatusOr<std::unique_ptr<Kernel>> CreateGradWeight(const ir::Node& node, Order order) {
   const ir::ValueType& x = node.input_type(0);
   // The hint describes the forward convolution, whose weights have x's dtype even where their
   // gradient leaves in f32.
   const ir::ValueType w_forward = Typed(node, x.dtype, ir::Layout::kPlain);
-  const Problem forward(node.attrs(), x, w_forward, node.input_type(1));
-  const Problem p(node.attrs(), x, node.output_type(), node.input_type(1));
+  const Problem forward(node.attrs(), x, w_forward, node.input_type(1), order);
+  const Problem p(node.attrs(), x, node.output_type(), node.input_type(1), order);
   const auto hint = forward.Forward();
   if (!hint) return Missing();
   const auto pd = p.Gradient<dnnl::convolution_backward_weights>(hint);
@@ -156,12 +164,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateGradWeight(const ir::Node& node) {
   return sequence.Build();
 }
 
+// Not every convolution has an implementation for blocks of channels (only processors with AVX-512 do); where
+// there is none for operands as they lie, between reorders.
+template <typename Create>
+auto WithReorders(Create create) {
+  return [create](const ir::Node& node) {
+    auto kernel = create(node, Order::kAsTheyLie);
+    const bool refused = !kernel.ok() && absl::IsUnimplemented(kernel.status());
+    return refused ? create(node, Order::kItsOwn) : std::move(kernel);
+  };
+}
+
 }  // namespace
 }  // namespace onednn
 
 void Register_cpu_onednn_conv(KernelRegistry& r) {
   const auto add = [&r](const std::string& op, auto supports, auto create) {
-    onednn::AddCandidate(r, op, supports, create);
+    onednn::AddCandidate(r, op, supports, onednn::WithReorders(create));
     AddWidened(r, op);
   };
   for (const int dims : ops::kConvDims) {

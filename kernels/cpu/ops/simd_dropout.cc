@@ -79,14 +79,14 @@ class DropoutKernel : public Kernel {
   void Run(const KernelArgs& args) override {
     DropoutStep step = step_;
     step.run = args.state->run_count;
-    if (type_.layout == ir::Layout::kChannelsLast) {
+    if (type_.layout != ir::Layout::kPlain) {
       switch (type_.dtype) {
         case DType::kF16:
-          return RunLast<F16>(step, args);
+          return RunPlanes<F16>(step, args);
         case DType::kBF16:
-          return RunLast<BF16>(step, args);
+          return RunPlanes<BF16>(step, args);
         default:
-          return RunLast<float>(step, args);
+          return RunPlanes<float>(step, args);
       }
     }
     ParallelFor(0, (n_ + 3) / 4, kElementwiseGrain / 16, [&](int64_t first, int64_t last) {
@@ -99,18 +99,20 @@ class DropoutKernel : public Kernel {
  private:
   // In row-major order, plane by plane: the words come in order, the elements do not.
   template <typename T>
-  void RunLast(const DropoutStep& step, const KernelArgs& args) const {
+  void RunPlanes(const DropoutStep& step, const KernelArgs& args) const {
     const T* x = static_cast<const T*>(args.inputs[0]);
     T* y = static_cast<T*>(args.outputs[0]);
     const int64_t channels = type_.shape[1], plane = type_.shape[2] * type_.shape[3];
+    // Channels that lie side by side: all, or those of a block.
+    const int64_t side = type_.layout == ir::Layout::kChannelBlocks ? ir::kChannelBlock : channels;
     if (n_ == 0) return;
     const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / 4 / plane);
     ParallelFor(0, type_.shape[0] * channels, grain, [&](int64_t first, int64_t last) {
       PhiloxCounter words{};
       for (int64_t nc = first; nc < last; ++nc) {
-        const int64_t start = nc / channels * plane * channels + nc % channels;
+        const int64_t start = nc / side * plane * side + nc % side;
         for (int64_t p = 0; p < plane; ++p) {
-          const int64_t i = nc * plane + p, at = start + p * channels;
+          const int64_t i = nc * plane + p, at = start + p * side;
           if (p == 0 || i % 4 == 0) {
             words = PhiloxBlock(step.seed, step.run, static_cast<uint64_t>(i / 4));
           }

@@ -63,14 +63,13 @@ void BestScalar(const T* x, const WindowPoint* points, int count, T* y, I* index
 }
 
 template <typename T, typename I>
-void PoolWindow(const void* data, const WindowPoint* points, int count, int64_t channels, void* y,
-                void* index) {
-  const T* x = static_cast<const T*>(data);
+HWY_INLINE void SheetWindow(const T* x, const WindowPoint* points, int count, int64_t channels,
+                            T* y, I* index) {
   constexpr int64_t kStep = kLanes;
   int64_t c = 0;
   if (channels <= kFewChannels) {
     for (; c < channels; ++c) {
-      BestScalar(x + c, points, count, static_cast<T*>(y) + c, static_cast<I*>(index) + c);
+      BestScalar(x + c, points, count, y + c, index + c);
     }
     return;
   }
@@ -79,25 +78,31 @@ void PoolWindow(const void* data, const WindowPoint* points, int count, int64_t 
   for (; c + kStep <= channels; c += kStep) {
     BestOf(
         points, count, [&](int64_t e) { return LoadVec(x + e + c); }, &best, &at);
-    StoreVec(best, static_cast<T*>(y) + c);
-    StoreOffsets(at, static_cast<I*>(index) + c);
+    StoreVec(best, y + c);
+    StoreOffsets(at, index + c);
   }
   if (c >= channels) return;
   const size_t rest = channels - c;
   BestOf(
       points, count, [&](int64_t e) { return LoadPart(x + e + c, rest); }, &best, &at);
-  StorePart(best, static_cast<T*>(y) + c, rest);
+  StorePart(best, y + c, rest);
   I part[kLanes];
   StoreOffsets(at, part);
-  for (int64_t i = 0; c + i < channels; ++i) static_cast<I*>(index)[c + i] = part[i];
+  for (int64_t i = 0; c + i < channels; ++i) index[c + i] = part[i];
 }
 
 template <typename T, typename I>
-void PoolPosition(const void* data, const void* offsets, const WindowPoint* windows, int count,
-                  int64_t channels, void* gradient) {
-  const T* dy = static_cast<const T*>(data);
-  const I* index = static_cast<const I*>(offsets);
-  T* dx = static_cast<T*>(gradient);
+void PoolWindow(const void* x, const WindowPoint* points, int count, const PoolSheets& sheets, void* y,
+                void* index) {
+  for (int64_t s = 0; s < sheets.count; ++s) {
+    SheetWindow(static_cast<const T*>(x) + s * sheets.source, points, count, sheets.channels,
+                static_cast<T*>(y) + s * sheets.target, static_cast<I*>(index) + s * sheets.target);
+  }
+}
+
+template <typename T, typename I>
+HWY_INLINE void SheetPosition(const T* dy, const I* index, const WindowPoint* windows, int count,
+                              int64_t channels, T* dx) {
   constexpr int64_t kStep = kLanes;
   int64_t c = 0;
   for (; c + kStep <= channels; c += kStep) {
@@ -116,6 +121,16 @@ void PoolPosition(const void* data, const void* offsets, const WindowPoint* wind
       if (index[e] == static_cast<I>(windows[k].offset)) sum += static_cast<float>(dy[e]);
     }
     dx[c] = static_cast<T>(sum);
+  }
+}
+
+template <typename T, typename I>
+void PoolPosition(const void* dy, const void* index, const WindowPoint* windows, int count,
+                  const PoolSheets& sheets, void* dx) {
+  for (int64_t s = 0; s < sheets.count; ++s) {
+    SheetPosition(static_cast<const T*>(dy) + s * sheets.source,
+                  static_cast<const I*>(index) + s * sheets.source, windows, count, sheets.channels,
+                  static_cast<T*>(dx) + s * sheets.target);
   }
 }
 
@@ -177,35 +192,42 @@ AxisLinks ToOutputs(const ops::WindowAxis& axis) {
 }
 
 // Forward and gradient alike: for each (image, row, column) of the target, `call` gets the linked
-// points of the source. Plain layouts take one channel at a time.
+// points of the source. Plain layouts take one channel at a time, channels in blocks a block.
 class PoolLoop {
  public:
-  PoolLoop(const ops::PoolGeometry& g, bool forward, bool channels_last)
+  PoolLoop(const ops::PoolGeometry& g, bool forward, ir::Layout layout)
       : rows_(forward ? ToInputs(g.h) : ToOutputs(g.h)),
         columns_(forward ? ToInputs(g.w) : ToOutputs(g.w)),
         kernel_width_(g.w.kernel),
         source_width_(forward ? g.w.input : g.w.output) {
     const int64_t source_height = forward ? g.h.input : g.h.output;
-    planes_ = channels_last ? g.n : g.n * g.c;
-    channels_ = channels_last ? g.c : 1;
-    source_plane_ = source_height * source_width_ * channels_;
+    if (layout == ir::Layout::kPlain) {
+      images_ = g.n * g.c;
+    } else {
+      sheets_.channels = layout == ir::Layout::kChannelsLast ? g.c : ir::kChannelBlock;
+      sheets_.count = sheets_.channels == 0 ? 0 : g.c / sheets_.channels;
+      images_ = g.n;
+    }
+    sheets_.source = source_height * source_width_ * sheets_.channels;
+    sheets_.target = (forward ? g.h.output * g.w.output : g.h.input * g.w.input) * sheets_.channels;
   }
-  int64_t channels() const { return channels_; }
+  const PoolSheets& sheets() const { return sheets_; }
 
-  // call(source_plane_offset, target_element, points, count)
+  // call(source element where the image starts, target element in its first sheet, points, count)
   template <typename Call>
   void Run(int64_t grain, const Call& call) const {
     const auto height = static_cast<int64_t>(rows_.at.size());
     const auto width = static_cast<int64_t>(columns_.at.size());
-    const int64_t row_grain = std::max<int64_t>(1, grain / std::max<int64_t>(1, width * channels_));
-    ParallelFor(0, planes_ * height, row_grain, [&](int64_t first, int64_t last) {
+    const int64_t line_elements = width * sheets_.channels * sheets_.count;
+    const int64_t line_grain = std::max<int64_t>(1, grain / std::max<int64_t>(1, line_elements));
+    ParallelFor(0, images_ * height, line_grain, [&](int64_t first, int64_t last) {
       WindowPoint points[kMaxPoints];
       for (int64_t line = first; line < last; ++line) {
-        const auto& row = rows_.at[line % height];
+        const int64_t sheet = line / height * sheets_.count, row = line % height;
         for (int64_t w = 0; w < width; ++w) {
-          const auto& column = columns_.at[w];
-          const int count = Points(row, column, points);
-          call(line / height * source_plane_, (line * width + w) * channels_, points, count);
+          const int count = Points(rows_.at[row], columns_.at[w], points);
+          call(sheet * sheets_.source, ((sheet * height + row) * width + w) * sheets_.channels, points,
+               count);
         }
       }
     });
@@ -220,7 +242,7 @@ class PoolLoop {
     int count = 0;
     for (const AxisLinks::Link& r : row) {
       for (const AxisLinks::Link& c : column) {
-        points[count++] = {(r.position * source_width_ + c.position) * channels_,
+        points[count++] = {(r.position * source_width_ + c.position) * sheets_.channels,
                            static_cast<int32_t>(r.offset * kernel_width_ + c.offset)};
       }
     }
@@ -228,8 +250,8 @@ class PoolLoop {
   }
 
   AxisLinks rows_, columns_;
-  int64_t kernel_width_, source_width_, source_plane_ = 0;
-  int64_t planes_ = 0, channels_ = 1;
+  int64_t kernel_width_, source_width_, images_ = 0;
+  PoolSheets sheets_;
 };
 
 MaxPoolFns FnsFor(const ir::Node& node, DType index) {
@@ -240,7 +262,7 @@ class MaxPoolKernel : public Kernel {
  public:
   explicit MaxPoolKernel(const ir::Node& node)
       : loop_(ops::PoolGeometryOf(node), true,
-              node.input_type(0).layout == ir::Layout::kChannelsLast),
+              node.input_type(0).layout),
         fn_(FnsFor(node, node.output_type(1).dtype).window),
         size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
         index_size_(static_cast<int64_t>(SizeOf(node.output_type(1).dtype))) {}
@@ -249,7 +271,7 @@ class MaxPoolKernel : public Kernel {
     loop_.Run(kElementwiseGrain,
               [&](int64_t from, int64_t to, const WindowPoint* points, int count) {
                 fn_(static_cast<const char*>(args.inputs[0]) + from * size_, points, count,
-                    loop_.channels(), static_cast<char*>(args.outputs[0]) + to * size_,
+                    loop_.sheets(), static_cast<char*>(args.outputs[0]) + to * size_,
                     static_cast<char*>(args.outputs[1]) + to * index_size_);
               });
   }
@@ -264,7 +286,7 @@ class MaxPoolGradKernel : public Kernel {
  public:
   explicit MaxPoolGradKernel(const ir::Node& node)
       : loop_(ops::PoolGeometryOf(node), false,
-              node.output_type().layout == ir::Layout::kChannelsLast),
+              node.output_type().layout),
         fn_(FnsFor(node, node.input_type(1).dtype).position),
         size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
         index_size_(static_cast<int64_t>(SizeOf(node.input_type(1).dtype))) {}
@@ -274,7 +296,7 @@ class MaxPoolGradKernel : public Kernel {
               [&](int64_t from, int64_t to, const WindowPoint* points, int count) {
                 fn_(static_cast<const char*>(args.inputs[0]) + from * size_,
                     static_cast<const char*>(args.inputs[1]) + from * index_size_, points, count,
-                    loop_.channels(), static_cast<char*>(args.outputs[0]) + to * size_);
+                    loop_.sheets(), static_cast<char*>(args.outputs[0]) + to * size_);
               });
   }
 

@@ -11,21 +11,38 @@ struct Axis {
   StridedLoop::Offsets strides;
 };
 
+// An operand's strides along the axes of the result, of which channels in blocks are two; 0 where it
+// is broadcast. One that lies in blocks itself has the result's shape (graph/ir/verify.cc).
+absl::InlinedVector<int64_t, 4> StridesWithin(const ir::ValueType& operand,
+                                              const ir::ValueType& result) {
+  if (operand.layout == ir::Layout::kChannelBlocks) return ir::BlockAxesOf(operand).strides;
+  const auto own = ir::StridesOf(operand);
+  const int rank = result.shape.rank(), lead = rank - operand.shape.rank();
+  absl::InlinedVector<int64_t, 4> strides;
+  for (int i = 0; i < rank; ++i) {
+    const bool repeats = i < lead || operand.shape[i - lead] == 1;
+    const int64_t stride = repeats ? 0 : own[i - lead];
+    if (i == 1 && result.layout == ir::Layout::kChannelBlocks) {
+      strides.push_back(stride * ir::kChannelBlock);
+    }
+    strides.push_back(stride);
+  }
+  return strides;
+}
+
 // Axes of the result with an extent over 1, outermost in memory first.
 std::vector<Axis> AxesOf(const ir::ValueType& result, const std::vector<ir::ValueType>& operands) {
-  const int rank = result.shape.rank();
-  const auto result_strides = ir::StridesOf(result);
+  const ir::StridedAxes of_result = ir::StridedAxesOf(result);
   std::vector<Axis> axes;
-  for (int i = 0; i < rank; ++i) {
-    if (result.shape[i] == 1) continue;
-    Axis axis{result.shape[i], result_strides[i], {}};
-    for (size_t k = 0; k < operands.size(); ++k) {
-      const int own = i - (rank - operands[k].shape.rank());
-      if (own >= 0 && operands[k].shape[own] != 1)
-        axis.strides[k] = ir::StridesOf(operands[k])[own];
-    }
-    axes.push_back(axis);
+  for (size_t i = 0; i < of_result.extents.size(); ++i) {
+    axes.push_back({of_result.extents[i], of_result.strides[i], {}});
   }
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const auto strides = StridesWithin(operands[k], result);
+    for (size_t i = 0; i < axes.size(); ++i) axes[i].strides[k] = strides[i];
+  }
+  axes.erase(std::remove_if(axes.begin(), axes.end(), [](const Axis& a) { return a.extent == 1; }),
+             axes.end());
   std::stable_sort(axes.begin(), axes.end(),
                    [](const Axis& a, const Axis& b) { return a.result_stride > b.result_stride; });
   return axes;

@@ -70,8 +70,9 @@ RefNode::RefNode(const ir::Node& node) : attrs(node.attrs()) {
   for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(node.output_type(i));
 }
 
-RefOperand::RefOperand(const ir::ValueType& type)
-    : dtype_(type.dtype), storage_(type.shape.dims(), ir::StridesOf(type)) {}
+RefOperand::RefOperand(const ir::ValueType& type) : RefOperand(type, ir::StridedAxesOf(type)) {}
+RefOperand::RefOperand(const ir::ValueType& type, const ir::StridedAxes& axes)
+    : dtype_(type.dtype), storage_(axes.extents, axes.strides) {}
 
 int64_t RefOperand::Wrapped(int64_t x) const {
   if (dtype_ == DType::kI32) return static_cast<int32_t>(static_cast<uint32_t>(x));

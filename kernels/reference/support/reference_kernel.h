@@ -63,6 +63,8 @@ class RefOperand {
   size_t element_bytes() const { return SizeOf(dtype_); }
 
  private:
+  RefOperand(const ir::ValueType& type, const ir::StridedAxes& axes);
+
   DType dtype_;
   IndexMap storage_;
 };
