@@ -1,6 +1,5 @@
 #include "halftone/passes/layout/block_channels.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -55,13 +54,12 @@ class BlockChannels : public Pass {
 
  private:
   static bool HasBlocks(const ir::Graph& graph) {
-    const auto lies_so = [](const auto& node) {
-      const auto& types = node->output_types();
-      return std::any_of(types.begin(), types.end(), [](const ir::ValueType& type) {
-        return type.layout == Layout::kChannelBlocks;
-      });
-    };
-    return std::any_of(graph.nodes().begin(), graph.nodes().end(), lies_so);
+    for (const auto& node : graph.nodes()) {
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        if (node->output_type(i).layout == Layout::kChannelBlocks) return true;
+      }
+    }
+    return false;
   }
 
   // `v` in `layout`: itself, what it was relaid from, or its one relayout.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "halftone/graph/ops/support/fused_body.h"
 #include "halftone/graph/ops/support/window.h"
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/rewrite/rewrite.h"
@@ -47,11 +48,12 @@ bool CanBlock(const ir::Node& node) {
   const ir::LayoutTrait& trait = node.op().layout;
   if (!trait.channel_blocks || node.num_outputs() == 0) return false;
   if (trait.kind == LayoutClass::kFollows) {
-    const ir::ValueType& y = node.output_type();
-    return CanChange(y) && std::all_of(node.inputs().begin(), node.inputs().end(), [&](ir::Value v) {
-             return v.type().num_elements() == 1 ||
-                    (v.shape() == y.shape && v.type().layout == y.layout);
-           });
+    ir::ValueType y = node.output_type();
+    if (!CanChange(y)) return false;
+    y.layout = Layout::kChannelBlocks;
+    return std::all_of(node.inputs().begin(), node.inputs().end(), [&](ir::Value v) {
+      return v.shape() == y.shape || ops::AccessOf(v.type(), y).has_value();
+    });
   }
   // A relayout names no port.
   if (trait.channels_last_inputs.empty()) return false;
@@ -172,18 +174,19 @@ bool BlockChoice::LeavesAlone(const ir::Node* node) {
 ConstNodes BlockChoice::GroupOf(const ir::Node* start) const {
   ConstNodes group = {start};
   std::set<const ir::Node*> seen = {start};
+  std::set<std::pair<const ir::Node*, int>> seen_values;
   const auto add = [&](const ir::Node* node) {
     if (in_blocks_.contains(node) && seen.insert(node).second) group.push_back(node);
   };
+  const auto follow = [&](ir::Value v) {
+    if (v.shape().rank() != 4 || !seen_values.insert({v.node, v.index}).second) return;
+    add(v.node);
+    for (const ir::UseMap::Use& use : uses_.uses(v)) add(use.node);
+  };
   for (size_t i = 0; i < group.size(); ++i) {
     const ir::Node& node = *group[i];
-    for (ir::Value v : node.inputs()) {
-      add(v.node);
-      for (const ir::UseMap::Use& use : uses_.uses(v)) add(use.node);
-    }
-    for (int k = 0; k < node.num_outputs(); ++k) {
-      for (const ir::UseMap::Use& use : uses_.uses(node.output(k))) add(use.node);
-    }
+    for (ir::Value v : node.inputs()) follow(v);
+    for (int k = 0; k < node.num_outputs(); ++k) follow(node.output(k));
   }
   return group;
 }

@@ -25,7 +25,7 @@ const BadText kBadTexts[] = {
     {"graph @g(%x: f32[2], %x: f32[2]) {}", "line 1, column 22: %x is defined twice"},
     {"graph @g(%x: f32[2] {}", "line 1, column 22: got '}'; expected nhwc or nchw16c"},
     {"graph @g(%x: f32[1,16,2,2]{plain}) {}",
-     "line 1, column 29: got 'plain'; expected nhwc or nchw16c"},
+     "line 1, column 28: got 'plain'; expected nhwc or nchw16c"},
     {"graph @g(%x: f32[1,24,2,2]{nchw16c}) {}",
      "line 1, column 27: layout nchw16c of f32[1,24,2,2]; expected a multiple of 16 channels"},
     {"graph @g(%x: f32[2]{nhwc}) {}", "line 1, column 20: layout nhwc of f32[2]; expected rank 4"},

@@ -62,6 +62,8 @@ void AddBatchNormApply(std::vector<OpCase>& cases) {
   };
   add("features", {7, 5}, {1, 5});
   add("channels", {2, 33, 3, 2}, {1, 33, 1, 1});
+  add("blocks", {2, 32, 3, 2}, {1, 32, 1, 1});
+  add("each_of_blocks", {2, 16, 1, 2}, {2, 16, 1, 2});
   add("sequence", {2, 3, 5}, {1, 3, 1});
   add("each", {3, 7}, {3, 7});
   add("empty", {0, 3}, {1, 3});

@@ -166,6 +166,18 @@ std::string CompareFusedBatchNorms(const Device& device) {
       "  %r = relu(%a)\n"
       "  return %r, %p#1, %p#2, %p#3, %p#4, %q#3\n"
       "}\n";
+  // Blocks of channels on a CPU that has them: of several tiles, and of less than one.
+  const auto blocks = [](int height) {
+    return Concat("graph @g(%x: f32[2,3,", height, ",24], %w: f32[32,3,3,3], %v: f32[48,32,3,3], ",
+                  "%g: f32[32], %b: f32[32], %m: f32[32], %s: f32[32], %k: f32[1,32,1,1]) {\n"
+                  "  %c = conv2d(%x, %w) {padding=[1, 1]}\n"
+                  "  %p, %p#1, %p#2, %p#3, %p#4 = batch_norm(%c, %g, %b, %m, %s)\n"
+                  "  %r = relu(%p)\n"
+                  "  %t = mul(%r, %k)\n"
+                  "  %d = conv2d(%t, %v) {padding=[1, 1]}\n"
+                  "  return %d, %p#1, %p#2, %p#3, %p#4\n"
+                  "}\n");
+  };
   constexpr char kFeatures[] =
       "graph @g(%x: f32[70,33], %g: f32[33], %b: f32[33], %m: f32[33], %s: f32[33]) {\n"
       "  %l = cast(%x) {to=bf16}\n"
@@ -173,7 +185,7 @@ std::string CompareFusedBatchNorms(const Device& device) {
       "  %r = gelu(%p)\n"
       "  return %r, %p#1, %p#2, %p#3, %p#4\n"
       "}\n";
-  for (const char* text : {kImages, kFeatures}) {
+  for (const std::string& text : {std::string(kImages), blocks(24), blocks(2), std::string(kFeatures)}) {
     const auto graph = ir::Parse(text);
     HT_CHECK(graph.ok(), "a graph does not parse");
     int fused = 0;

@@ -192,10 +192,14 @@ std::optional<FusedAccess> AccessOf(const ir::ValueType& input, const ir::ValueT
   if (input.layout != result.layout && !is_line) return std::nullopt;
   if (input.shape == result.shape) return FusedAccess{};
   if (input.num_elements() == 1) return FusedAccess{FusedAccess::Kind::kOne};
-  if (result.layout == ir::Layout::kChannelBlocks) return std::nullopt;
   const int rank = result.shape.rank();
-  const auto to = InMemoryOrder(result.shape, rank, result.layout);
   const auto from = InMemoryOrder(input.shape, rank, result.layout);
+  if (result.layout == ir::Layout::kChannelBlocks) {
+    if (from != std::vector<int64_t>{1, result.shape[1], 1, 1}) return std::nullopt;
+    return FusedAccess{FusedAccess::Kind::kChannels,
+                       result.shape[2] * result.shape[3] * ir::kChannelBlock};
+  }
+  const auto to = InMemoryOrder(result.shape, rank, result.layout);
   const auto repeated = std::mismatch(from.rbegin(), from.rend(), to.rbegin()).first;
   if (!std::all_of(repeated, from.rend(), [](int64_t extent) { return extent == 1; })) {
     return std::nullopt;

@@ -35,9 +35,11 @@ std::string WhyNotFusable(const ir::OpRecord& op);
 
 // Which element of an input belongs to element i of the result, both in the order of memory.
 struct FusedAccess {
-  enum class Kind : uint8_t { kSame, kOne, kRow };
+  enum class Kind : uint8_t { kSame, kOne, kRow, kChannels };
   Kind kind = Kind::kSame;
-  int64_t period = 0;  // kRow: element i % period
+  // kRow: element i % period. kChannels, of a result in blocks of channels: an element for each channel, that of the
+  // channel of i; `period` elements of the result have one block of them.
+  int64_t period = 0;
   friend bool operator==(const FusedAccess&, const FusedAccess&) = default;
 };
 // Empty: elements lie in another order than those of the result, or repeat within its rows.

@@ -10,6 +10,7 @@
 #include "halftone/graph/ops/support/fused_body.h"
 #include "halftone/kernels/cpu/simd/batch_norm_fns.h"
 #include "halftone/kernels/cpu/support/native_kernel.h"
+#include "halftone/kernels/supports.h"
 
 namespace halftone::kernels {
 namespace {
@@ -229,9 +230,9 @@ class BatchNormStatsKernel : public Kernel {
 };
 
 // The numbers are as many as the channels of a row, or as the elements of x.
-class BatchNormApplyKernel : public Kernel {
+class BatchNormApplyRows : public Kernel {
  public:
-  explicit BatchNormApplyKernel(const ir::Node& node)
+  explicit BatchNormApplyRows(const ir::Node& node)
       : fns_(FindBatchNormFns(node.input_type(0).dtype)),
         size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
         row_(node.input_type(1).num_elements()),
@@ -251,8 +252,33 @@ class BatchNormApplyKernel : public Kernel {
   int64_t size_, row_, rows_;
 };
 
-// Whether the numbers are those of the innermost axes.
+// The numbers are those of the channels of an image.
+class BatchNormApplyImages : public Kernel {
+ public:
+  explicit BatchNormApplyImages(const ir::Node& node)
+      : s_(node.input_type(0)), fns_(FindBatchNormFns(s_.dtype)) {}
+
+  void Run(const KernelArgs& args) override {
+    ApplyBatchNorm(s_, fns_, args.inputs[0], args.outputs[0],
+                   {Floats(args, 1), Floats(args, 2), Floats(args, 3), Floats(args, 4)});
+  }
+
+ private:
+  BatchNormShape s_;
+  BatchNormFns fns_;
+};
+
+std::unique_ptr<Kernel> MakeBatchNormApply(const ir::Node& node) {
+  const auto access = ops::AccessOf(node.input_type(1), node.output_type());
+  if (access->kind == ops::FusedAccess::Kind::kChannels) {
+    return std::make_unique<BatchNormApplyImages>(node);
+  }
+  return std::make_unique<BatchNormApplyRows>(node);
+}
+
+// Whether the numbers are those of the innermost axes, or of channels in blocks.
 absl::Status NumbersAreRows(const ir::Node& node) {
+  HT_RETURN_IF_ERROR(LayoutOfInput(node));
   const auto access = ops::AccessOf(node.input_type(1), node.output_type());
   if (!access.has_value()) return Unimplemented("channels are not innermost");
   return absl::OkStatus();
@@ -369,7 +395,11 @@ absl::Status OneLayoutOfX(const ir::Node& node) {
 void Register_cpu_batch_norm(KernelRegistry& r) {
   AddSimdCandidate<BatchNormKernel>(r, "batch_norm", OneLayoutOfX);
   AddSimdCandidate<BatchNormStatsKernel>(r, "batch_norm_stats", nullptr);
-  AddSimdCandidate<BatchNormApplyKernel>(r, "batch_norm_apply", NumbersAreRows);
+  AddNativeCandidate(r, "simd", "batch_norm_apply", {DType::kF32, DType::kF16, DType::kBF16},
+                     NumbersAreRows,
+                     [](const ir::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+                       return MakeBatchNormApply(node);
+                     });
   AddSimdCandidate<BatchNormInferenceKernel>(r, "batch_norm_inference", OneLayoutOfX);
   AddSimdCandidate<BatchNormGradKernel>(r, "batch_norm_grad", OneLayoutOfX);
 }

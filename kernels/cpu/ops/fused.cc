@@ -27,6 +27,24 @@ using Access = ops::FusedAccess;
 // The kernels of a body's steps, for tiles of one size.
 using TileKernels = std::vector<std::unique_ptr<Kernel>>;
 
+// An operand of a tile of `elements`. Beside numbers of channels in blocks it has rows of one block.
+Shape TileShape(const Access& access, int64_t elements, bool in_blocks) {
+  switch (access.kind) {
+    case Access::Kind::kOne:
+      return Shape();
+    case Access::Kind::kChannels:
+      return Shape({1, ir::kChannelBlock});
+    default:
+      return in_blocks ? Shape({elements / ir::kChannelBlock, ir::kChannelBlock})
+                       : Shape({elements});
+  }
+}
+
+bool HasChannels(const std::vector<Access>& accesses) {
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [](const Access& a) { return a.kind == Access::Kind::kChannels; });
+}
+
 absl::StatusOr<TileKernels> MakeTile(const ops::FusedBody& body,
                                      const std::vector<ir::ValueType>& inputs,
                                      const std::vector<Access>& accesses, int64_t elements,
@@ -35,8 +53,7 @@ absl::StatusOr<TileKernels> MakeTile(const ops::FusedBody& body,
   ir::Builder b(&graph);
   std::vector<ir::Expr> operands;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool one = accesses[i].kind == Access::Kind::kOne;
-    const Shape shape = one ? Shape() : Shape({elements});
+    const Shape shape = TileShape(accesses[i], elements, HasChannels(accesses));
     operands.push_back(b.Input("x", {inputs[i].dtype, shape}));
   }
   const std::vector<ir::Expr> steps = body.Build(b, operands);
@@ -58,20 +75,21 @@ class FusedKernel : public Kernel {
     for (int i = 0; i < num_inputs_; ++i) {
       accesses_.push_back(*ops::AccessOf(node.input_type(i), node.output_type()));
       sizes_.push_back(SizeOf(node.input_type(i).dtype));
-      if (accesses_.back().kind == Access::Kind::kRow) row_ = accesses_.back().period;
+      if (accesses_.back().period > 0) row_ = accesses_.back().period;
     }
+    if (HasChannels(accesses_)) blocks_ = node.output_type().shape[1] / ir::kChannelBlock;
     for (const ops::FusedStep& step : body.steps()) operands_.push_back(step.operands);
     for (const ir::ValueType& type : step_types) sizes_.push_back(SizeOf(type.dtype));
-    // Short rows go into a tile as many as fit, beside copies of what repeats.
-    if (row_ <= kTileElements) {
+    // Short rows go into a tile as many as fit, beside copies of what repeats; those of one block of channels do not.
+    if (row_ <= kTileElements && !HasChannels(accesses_)) {
       tile_ = std::max<int64_t>(1, kTileElements / std::max<int64_t>(1, row_)) * row_;
       tile_ = std::min(tile_, n_);
       tail_ = tile_ == 0 ? 0 : n_ % tile_;
       row_ = n_;
       repeats_ = true;
     } else {
-      tile_ = kTileElements;
-      tail_ = row_ % tile_;
+      tile_ = std::min(kTileElements, row_);
+      tail_ = tile_ == 0 ? 0 : row_ % tile_;
     }
     tiles_per_row_ = tile_ == 0 ? 0 : (row_ + tile_ - 1) / tile_;
     tiles_ = row_ == 0 ? 0 : n_ / row_ * tiles_per_row_;
@@ -170,6 +188,9 @@ class FusedKernel : public Kernel {
         case Access::Kind::kOne:
           values[i] = x;
           break;
+        case Access::Kind::kChannels:
+          values[i] = x + tile / tiles_per_row_ % blocks_ * ir::kChannelBlock * size;
+          break;
         case Access::Kind::kRow:
           values[i] = IsRepeated(i) ? workspace + repeated_at_[i] : x + column * size;
       }
@@ -195,6 +216,7 @@ class FusedKernel : public Kernel {
   std::vector<std::vector<int>> operands_;  // of the steps
   int64_t tile_ = 0, tail_ = 0;             // elements of a tile, and of the last one of a row
   int64_t tiles_per_row_ = 0, tiles_ = 0;
+  int64_t blocks_ = 1;    // of channels of an image, where rows are of one block
   bool repeats_ = false;  // whether rows are shorter than a tile
   int64_t slots_ = 1;     // parts of the tiles, one for each thread
   std::vector<int64_t> offsets_, repeated_at_;
