@@ -29,8 +29,9 @@ void Register_relayout(ir::OpRegistry& registry) {
   op.source = "Halftone";
   op.inputs = {{"x", ir::kAnyDType, "[N,C,H,W]"}};
   op.outputs = {{"y", "[N,C,H,W]"}};
-  op.attrs = {Required("to", ir::AttrType::kString, "\"plain\", \"nhwc\" (channels last) or "
-                                                     "\"nchw16c\" (channels in blocks of 16)")};
+  op.attrs = {Required("to", ir::AttrType::kString,
+                       "\"plain\", \"nhwc\" (channels last) or "
+                       "\"nchw16c\" (channels in blocks of 16)")};
   op.infer = InferRelayout;
   op.amp = Clear("moves values and changes none");
   // Names no port: it reads and writes whatever layouts its types say.

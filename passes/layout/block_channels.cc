@@ -71,8 +71,7 @@ class BlockChannels : public Pass {
     if (!relaid.valid()) {
       ir::Builder b = BuilderLike(*source.node, name());
       b.NameNext(source.node->name() + "_" + ir::Name(layout));
-      relaid =
-          b.Op("relayout", {b.Wrap(source)}, {{"to", std::string(ir::Name(layout))}}).value();
+      relaid = b.Op("relayout", {b.Wrap(source)}, {{"to", std::string(ir::Name(layout))}}).value();
       HT_RETURN_IF_ERROR(b.status());
       context.stats["relayouts"] += 1;
     }

@@ -112,9 +112,9 @@ BlockChoice::BlockChoice(const ir::Graph& graph) : uses_(graph) {
 
 Layout BlockChoice::Given(ir::Value v) const {
   const ir::LayoutTrait& trait = v.node->op().layout;
-  const bool changes = in_blocks_.contains(v.node) && CanChange(v.type()) &&
-                       (trait.kind == LayoutClass::kFollows ||
-                        Contains(trait.channels_last_outputs, v.index));
+  const bool changes =
+      in_blocks_.contains(v.node) && CanChange(v.type()) &&
+      (trait.kind == LayoutClass::kFollows || Contains(trait.channels_last_outputs, v.index));
   return changes ? Layout::kChannelBlocks : v.type().layout;
 }
 

@@ -33,8 +33,8 @@ bool KeepsStorageOrder(const ir::Node& transpose) {
 bool IsStorageAlias(const ir::Node& node) {
   if (IsOp(node, "reshape") || IsOp(node, "detach")) return true;
   if (IsOp(node, "transpose")) return KeepsStorageOrder(node);
-  return IsOp(node, "relayout") &&
-         IsSameOrder(node.output_type().shape, node.input_type(0).layout, node.output_type().layout);
+  return IsOp(node, "relayout") && IsSameOrder(node.output_type().shape, node.input_type(0).layout,
+                                               node.output_type().layout);
 }
 
 }  // namespace halftone::passes

@@ -46,8 +46,8 @@ void CheckCandidates(const OpCase& c, DType dtype, ir::Layout layout) {
         continue;
       }
       EXPECT_TRUE(Agrees(**kernel, node, inputs, c.slack))
-          << c.name << ": " << candidate->name << " in " << Name(dtype)
-          << ", " << ir::Name(layout) << ", " << Name(level);
+          << c.name << ": " << candidate->name << " in " << Name(dtype) << ", " << ir::Name(layout)
+          << ", " << Name(level);
     }
   }
 }

@@ -89,7 +89,8 @@ void AddCopies(std::vector<OpCase>& cases) {
 
 void AddNorms(std::vector<OpCase>& cases) {
   const auto stat = [](int64_t n) { return Pinned(Reals(Shape{n}, 0.5, 1.5)); };
-  for (const Shape& x : {Shape{4, 300, 9, 9}, Shape{700, 30}, Shape{5, 3, 70, 70}, Shape{3, 48, 20, 21}}) {
+  for (const Shape& x :
+       {Shape{4, 300, 9, 9}, Shape{700, 30}, Shape{5, 3, 70, 70}, Shape{3, 48, 20, 21}}) {
     const int64_t c = x[1];
     OpCase train =
         Case("batch_norm", "large", {Reals(x, 90, 110), stat(c), stat(c), stat(c), stat(c)});
@@ -107,6 +108,7 @@ void AddRest(std::vector<OpCase>& cases) {
   const ir::Attributes pool = {
       {"kernel", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"padding", Ints{1, 1}}};
   cases.push_back(Laid(Case("max_pool2d", "large", {Distinct({4, 37, 30, 31})}, pool)));
+  cases.push_back(Laid(Case("max_pool2d", "blocks", {Distinct({4, 48, 30, 31})}, pool)));
   ir::Attributes pool_grad = pool;
   pool_grad.Set("shape", Ints{4, 37, 30, 31});
   cases.push_back(
@@ -165,6 +167,38 @@ TEST(CpuLarge, AgreeWithTheReference) {
   for (const OpCase& c : LargeCases()) {
     for (DType dtype : {DType::kF32, DType::kBF16}) {
       for (const ir::Layout layout : LayoutsOf(c)) CheckCandidates(c, dtype, layout);
+    }
+  }
+}
+
+// A product of so many rows is computed in pieces, the last one of 8 rows: row m of a has a one in column m % 256
+// alone, so row m of the product is row m % 256 of b.
+TEST(CpuLarge, PiecesOfAProductAreItsRows) {
+  constexpr int64_t kRows = 8200, kTerms = 256, kColumns = 256;
+  for (const bool transposed : {false, true}) {
+    const Shape shape = transposed ? Shape{kTerms, kRows} : Shape{kRows, kTerms};
+    const OpCase c = Case("matmul", "pieces", {Reals(shape), Reals({kTerms, kColumns})},
+                          {{"transpose_a", transposed}});
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      std::vector<Tensor> inputs = MakeCaseInputs(c, dtype);
+      std::vector<double> ones(static_cast<size_t>(kRows * kTerms), 0.0);
+      for (int64_t m = 0; m < kRows; ++m) {
+        const int64_t k = m % kTerms;
+        ones[static_cast<size_t>(transposed ? k * kRows + m : m * kTerms + k)] = 1;
+      }
+      inputs[0] = Tensor::Of(dtype, shape, ones);
+      const std::unique_ptr<ir::Graph> graph = BuildCaseGraph(c, dtype);
+      const auto kernel =
+          kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu);
+      ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+      const auto outputs = RunKernel(**kernel, *CaseNode(*graph), inputs);
+      ASSERT_TRUE(outputs.ok()) << Message(outputs.status());
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < kRows * kColumns; ++i) {
+        const int64_t of_b = i / kColumns % kTerms * kColumns + i % kColumns;
+        wrong += (*outputs)[0].at(i) != inputs[1].at(of_b) ? 1 : 0;
+      }
+      EXPECT_EQ(wrong, 0) << Name(dtype) << (transposed ? ", transposed" : "");
     }
   }
 }

@@ -15,10 +15,10 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(FixedTargets, FindByName) {
-  EXPECT_THAT(FixedTargetNames(),
-              ::testing::ElementsAre("cpu-scalar", "cpu-avx2", "cpu-avx512", "cpu-avx512-nhwc",
-                                     "cpu-avx512bf16", "cpu-avx512bf16-nhwc", "reference",
-                                     "cuda-sm90"));
+  EXPECT_THAT(
+      FixedTargetNames(),
+      ::testing::ElementsAre("cpu-scalar", "cpu-avx2", "cpu-avx512", "cpu-avx512-nhwc",
+                             "cpu-avx512bf16", "cpu-avx512bf16-nhwc", "reference", "cuda-sm90"));
   for (const std::string& name : FixedTargetNames()) EXPECT_TRUE(FindFixedTarget(name).ok());
   const auto unknown = FindFixedTarget("tpu");
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);

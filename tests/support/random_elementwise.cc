@@ -185,7 +185,8 @@ std::string CompareFusedBatchNorms(const Device& device) {
       "  %r = gelu(%p)\n"
       "  return %r, %p#1, %p#2, %p#3, %p#4\n"
       "}\n";
-  for (const std::string& text : {std::string(kImages), blocks(24), blocks(2), std::string(kFeatures)}) {
+  for (const std::string& text :
+       {std::string(kImages), blocks(24), blocks(2), std::string(kFeatures)}) {
     const auto graph = ir::Parse(text);
     HT_CHECK(graph.ok(), "a graph does not parse");
     int fused = 0;

@@ -146,8 +146,8 @@ std::vector<Tensor> RunOp(const std::string& op, const std::vector<Tensor>& inpu
 
 Tensor Relaid(const Tensor& t, const ir::ValueType& from, const ir::ValueType& to) {
   if (from.layout == to.layout) return t;
-  const bool blocks = from.layout == ir::Layout::kChannelBlocks ||
-                      to.layout == ir::Layout::kChannelBlocks;
+  const bool blocks =
+      from.layout == ir::Layout::kChannelBlocks || to.layout == ir::Layout::kChannelBlocks;
   const auto axes_of = [&](const ir::ValueType& type) {
     return blocks ? ir::BlockAxesOf(type) : ir::StridedAxesOf(type);
   };

@@ -128,7 +128,10 @@ class SequenceBuilder::Sequence : public Kernel {
     for (int slot : scratchpads_) slots[slot].offset = workspace_bytes_;
     workspace_bytes_ += scratchpad_bytes_;
   }
+  // Of stages that follow each other; equal ones once.
   void AddImplementation(const std::string& name) {
+    if (name == last_implementation_) return;
+    last_implementation_ = name;
     if (!implementation_.empty()) implementation_ += "+";
     implementation_ += name;
   }
@@ -145,13 +148,14 @@ class SequenceBuilder::Sequence : public Kernel {
           handle = args.outputs[slot.port];
           break;
         case Source::kWorkspace:
-          handle = static_cast<char*>(args.workspace) + slot.offset;
+          handle = args.workspace;
           break;
         case Source::kPacked:
           HT_CHECK(args.packed != nullptr, "nobody has packed the operand");
           handle = const_cast<void*>(args.packed);
           break;
       }
+      handle = static_cast<char*>(handle) + slot.offset;
       if (handle != slot.handle) {
         HT_CHECK(dnnl_memory_set_data_handle(slot.memory.get(), handle) == dnnl_success);
         slot.handle = handle;
@@ -192,6 +196,7 @@ class SequenceBuilder::Sequence : public Kernel {
   std::vector<Stage> stages;
 
  private:
+  std::string last_implementation_;
   dnnl::reorder pack_;
   dnnl::memory pack_from_, pack_to_;
   dnnl_stream_t stream_ = Stream().get();
@@ -202,11 +207,11 @@ class SequenceBuilder::Sequence : public Kernel {
 SequenceBuilder::SequenceBuilder() : sequence_(std::make_unique<Sequence>()) {}
 SequenceBuilder::~SequenceBuilder() = default;
 
-int SequenceBuilder::Input(int port, const dnnl::memory::desc& desc) {
-  return sequence_->AddSlot(Sequence::Source::kInput, port, 0, desc);
+int SequenceBuilder::Input(int port, const dnnl::memory::desc& desc, size_t offset) {
+  return sequence_->AddSlot(Sequence::Source::kInput, port, offset, desc);
 }
-int SequenceBuilder::Output(int port, const dnnl::memory::desc& desc) {
-  return sequence_->AddSlot(Sequence::Source::kOutput, port, 0, desc);
+int SequenceBuilder::Output(int port, const dnnl::memory::desc& desc, size_t offset) {
+  return sequence_->AddSlot(Sequence::Source::kOutput, port, offset, desc);
 }
 int SequenceBuilder::Temp(const dnnl::memory::desc& desc) { return sequence_->AddWorkspace(desc); }
 

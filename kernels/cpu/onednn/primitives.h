@@ -47,9 +47,10 @@ class SequenceBuilder {
   SequenceBuilder(const SequenceBuilder&) = delete;
   SequenceBuilder& operator=(const SequenceBuilder&) = delete;
 
-  // `desc` describes how the bytes of the port lie; it may be a reshaped view of the node's type.
-  int Input(int port, const dnnl::memory::desc& desc);
-  int Output(int port, const dnnl::memory::desc& desc);
+  // `desc` describes how the bytes of the port lie, from byte `offset` on; it may be a reshaped view of
+  // the node's type.
+  int Input(int port, const dnnl::memory::desc& desc, size_t offset = 0);
+  int Output(int port, const dnnl::memory::desc& desc, size_t offset = 0);
   int Temp(const dnnl::memory::desc& desc);
   // The slot itself if it already lies like `desc`, else a temporary filled by a reorder.
   int ReadAs(int slot, const dnnl::memory::desc& desc);

@@ -1,6 +1,7 @@
 // matmul and linear through dnnl::matmul. The transpose flags become strides; nothing is copied, but
 // for weights of which the graph says `packed`.
 // Source: oneDNN developer guide, "Matrix Multiplication".
+#include <algorithm>
 #include <optional>
 
 #include "halftone/graph/ops/support/record.h"
@@ -18,7 +19,18 @@ using dnnl::memory;
 
 // A rank-`rank` view of a matrix operand: leading extents of 1 added, the last two axes swapped if
 // `transpose`.
-memory::desc MatrixDesc(const ir::ValueType& type, int rank, bool transpose) {
+struct Matrix {
+  DType dtype;
+  memory::dims dims, strides;
+
+  memory::desc desc() const { return DescOf(dtype, dims, strides); }
+  // Of rank 2.
+  Matrix Rows(int64_t count) const { return {dtype, {count, dims[1]}, strides}; }
+  size_t ByteOfRow(int64_t row) const {
+    return static_cast<size_t>(row * strides[0]) * SizeOf(dtype);
+  }
+};
+Matrix MatrixOf(const ir::ValueType& type, int rank, bool transpose) {
   memory::dims dims = DimsOf(type.shape);
   const auto row_major = type.shape.strides();
   memory::dims strides(row_major.begin(), row_major.end());
@@ -29,7 +41,7 @@ memory::desc MatrixDesc(const ir::ValueType& type, int rank, bool transpose) {
   const size_t missing = rank - dims.size();
   dims.insert(dims.begin(), missing, 1);
   strides.insert(strides.begin(), missing, type.num_elements());
-  return DescOf(type.dtype, dims, strides);
+  return {type.dtype, dims, strides};
 }
 
 // f16 goes to the library where that costs less than conversions around its f32 matmul.
@@ -78,14 +90,41 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateProduct(const ir::Node& node, cons
   return CreateProduct(p, p.b);
 }
 
+// The gradient of a vocabulary's weights has more rows than the library blocks well: of 50,257 by 768, over
+// 1,024 terms in bf16 on Zen 4, it makes 224 to 293 GFLOP/s at once and 350 to 370 so.
+constexpr int64_t kRowsAtOnce = 4096;
+constexpr int64_t kLeastTermsOfRows = 1 << 16;  // else a piece is too little work
+
+bool IsInPieces(const Matrix& a, const Matrix& b) {
+  return a.dims.size() == 2 && a.dims[0] > 2 * kRowsAtOnce &&
+         b.dims[0] * b.dims[1] >= kLeastTermsOfRows;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> CreateInPieces(const Matrix& a, const Matrix& b,
+                                                       const Matrix& y) {
+  SequenceBuilder sequence;
+  const int weights = sequence.Input(1, b.desc());
+  for (int64_t row = 0; row < a.dims[0]; row += kRowsAtOnce) {
+    const int64_t rows = std::min(kRowsAtOnce, a.dims[0] - row);
+    const memory::desc from = a.Rows(rows).desc(), to = y.Rows(rows).desc();
+    const auto pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), from, b.desc(), to);
+    if (!pd) return Unimplemented("library has no matmul for these operands");
+    HT_RETURN_IF_ERROR(
+        AddPrimitive<dnnl::matmul>(sequence, pd,
+                                   {{DNNL_ARG_SRC, sequence.Input(0, from, a.ByteOfRow(row))},
+                                    {DNNL_ARG_WEIGHTS, weights},
+                                    {DNNL_ARG_DST, sequence.Output(0, to, y.ByteOfRow(row))}}));
+  }
+  return sequence.Build();
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> CreateMatmul(const ir::Node& node) {
-  const ir::ValueType& y = node.output_type();
-  const int rank = y.shape.rank();
-  return CreateProduct(node,
-                       {MatrixDesc(node.input_type(0), rank, node.attrs().GetBool("transpose_a")),
-                        MatrixDesc(node.input_type(1), rank, node.attrs().GetBool("transpose_b")),
-                        DescOf(y),
-                        {}});
+  const int rank = node.output_type().shape.rank();
+  const Matrix a = MatrixOf(node.input_type(0), rank, node.attrs().GetBool("transpose_a"));
+  const Matrix b = MatrixOf(node.input_type(1), rank, node.attrs().GetBool("transpose_b"));
+  const Matrix y = MatrixOf(node.output_type(), rank, false);
+  if (!ops::IsPacked(node) && IsInPieces(a, b)) return CreateInPieces(a, b, y);
+  return CreateProduct(node, {a.desc(), b.desc(), y.desc(), {}});
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> CreateLinear(const ir::Node& node) {

@@ -92,8 +92,8 @@ HWY_INLINE void SheetWindow(const T* x, const WindowPoint* points, int count, in
 }
 
 template <typename T, typename I>
-void PoolWindow(const void* x, const WindowPoint* points, int count, const PoolSheets& sheets, void* y,
-                void* index) {
+void PoolWindow(const void* x, const WindowPoint* points, int count, const PoolSheets& sheets,
+                void* y, void* index) {
   for (int64_t s = 0; s < sheets.count; ++s) {
     SheetWindow(static_cast<const T*>(x) + s * sheets.source, points, count, sheets.channels,
                 static_cast<T*>(y) + s * sheets.target, static_cast<I*>(index) + s * sheets.target);
@@ -226,8 +226,8 @@ class PoolLoop {
         const int64_t sheet = line / height * sheets_.count, row = line % height;
         for (int64_t w = 0; w < width; ++w) {
           const int count = Points(rows_.at[row], columns_.at[w], points);
-          call(sheet * sheets_.source, ((sheet * height + row) * width + w) * sheets_.channels, points,
-               count);
+          call(sheet * sheets_.source, ((sheet * height + row) * width + w) * sheets_.channels,
+               points, count);
         }
       }
     });
@@ -261,8 +261,7 @@ MaxPoolFns FnsFor(const ir::Node& node, DType index) {
 class MaxPoolKernel : public Kernel {
  public:
   explicit MaxPoolKernel(const ir::Node& node)
-      : loop_(ops::PoolGeometryOf(node), true,
-              node.input_type(0).layout),
+      : loop_(ops::PoolGeometryOf(node), true, node.input_type(0).layout),
         fn_(FnsFor(node, node.output_type(1).dtype).window),
         size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
         index_size_(static_cast<int64_t>(SizeOf(node.output_type(1).dtype))) {}
@@ -285,8 +284,7 @@ class MaxPoolKernel : public Kernel {
 class MaxPoolGradKernel : public Kernel {
  public:
   explicit MaxPoolGradKernel(const ir::Node& node)
-      : loop_(ops::PoolGeometryOf(node), false,
-              node.output_type().layout),
+      : loop_(ops::PoolGeometryOf(node), false, node.output_type().layout),
         fn_(FnsFor(node, node.input_type(1).dtype).position),
         size_(static_cast<int64_t>(SizeOf(node.input_type(0).dtype))),
         index_size_(static_cast<int64_t>(SizeOf(node.input_type(1).dtype))) {}

@@ -22,9 +22,7 @@ struct VectorSums {
     for (V& s : sum) s = hn::Zero(F32Tag());
   }
   HWY_INLINE void Add(int64_t k, V v) { sum[k] = hn::Add(sum[k], v); }
-  HWY_INLINE V All() const {
-    return hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]));
-  }
+  HWY_INLINE V All() const { return hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])); }
   HWY_INLINE void Flush(double* sums) {
     for (V& s : sum) {
       AddToDoubles(s, sums);
