@@ -24,8 +24,8 @@ struct CpuFeatures {
   // be (bf16_speed.h). Where false, bf16 is best kept as storage around f32 arithmetic.
   bool fast_bf16 = false;
   // Images are best kept with channels in blocks of 16, [N, C / 16, H, W, 16], between convolutions, else
-  // channels-last: with AVX-512 (timed on Zen 4: benchmarks/measured.md), but for AMX, whose
-  // convolutions in oneDNN are channels-last alone.
+  // channels-last: with AVX-512 (timed on Zen 4 with oneDNN 2.6.3: benchmarks/measured.md), but for AMX,
+  // whose convolutions in oneDNN are channels-last alone.
   bool channel_blocks = false;
 
   // kAvx512 needs F, BW, VL and DQ beside all of kAvx2, which needs AVX2, FMA and F16C.
@@ -36,8 +36,9 @@ struct CpuFeatures {
   // Features of the processor whose register state the operating system saves.
   static CpuFeatures Detect();
   // Detect() once per process, changed by the environment variables HALFTONE_SIMD (see LimitSimd),
-  // HALFTONE_BF16 (see ForceBf16) and HALFTONE_LAYOUT (see ForceLayout). A value that these refuse is reported on standard error and
-  // ignored: a typing error must not end a program, and must not pass unseen.
+  // HALFTONE_BF16 (see ForceBf16) and HALFTONE_LAYOUT (see ForceLayout). A value that these refuse is
+  // reported on standard error and ignored: a typing error must not end a program, and must not pass
+  // unseen.
   static const CpuFeatures& Get();
 };
 
@@ -51,9 +52,9 @@ absl::Status LimitSimd(const std::string& name, CpuFeatures* features);
 // them, "widened" never. Errors: InvalidArgument for another name.
 absl::Status ForceBf16(const std::string& name, CpuFeatures* features);
 
-// Sets channel_blocks: "nhwc" keeps images channels-last, "nchw16c" in blocks of channels wherever an op
-// has them. Errors: InvalidArgument for another name, FailedPrecondition for blocks without AVX-512; `features` is then
-// unchanged.
+// Sets channel_blocks: "nhwc" keeps images channels-last, "nchw16c" has convolutions take blocks of
+// channels. Errors: InvalidArgument for another name, FailedPrecondition for blocks without AVX-512;
+// `features` is then unchanged.
 absl::Status ForceLayout(const std::string& name, CpuFeatures* features);
 
 const char* Name(SimdLevel level);

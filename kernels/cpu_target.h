@@ -9,8 +9,8 @@
 
 namespace halftone::kernels {
 
-// "cpu-avx512bf16", "cpu-avx512", "cpu-avx2" or "cpu-scalar"; one with AVX-512 whose images stay channels-last
-// is "cpu-avx512-nhwc". The low type that `amp auto` chooses
+// "cpu-avx512bf16", "cpu-avx512", "cpu-avx2" or "cpu-scalar"; with AVX-512 and images that stay
+// channels-last "-nhwc" is added. The low type that `amp auto` chooses
 // is bf16 where the processor has fast bf16 products, else none: 16-bit storage with f32 arithmetic
 // saves memory but rarely time. The registry must outlive the target.
 std::unique_ptr<ir::Target> MakeCpuTarget(const KernelRegistry& registry = KernelRegistry::Global(),

@@ -47,8 +47,8 @@ class DescribedTarget : public ir::Target {
   const TargetDescription d_;
 };
 
-// "cpu-avx512bf16", "cpu-avx512", both also with "-nhwc" (with AMX, or HALFTONE_LAYOUT=nhwc), "cpu-avx2", "cpu-scalar", "reference" and "cuda-sm90". All but
-// the last are what the registry has for such a machine. CUDA's kernels are in a module that may
+// "cpu-avx512bf16" and "cpu-avx512", both also with "-nhwc" (a CPU with AMX, or HALFTONE_LAYOUT=nhwc),
+// "cpu-avx2", "cpu-scalar", "reference" and "cuda-sm90". All but the last are what the registry has for such a machine. CUDA's kernels are in a module that may
 // not be there, so that device is described; tests/cuda holds the description to the registry.
 std::vector<std::string> FixedTargetNames();
 // Never null on success; lives as long as the program. Error: NotFound listing the names.

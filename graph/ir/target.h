@@ -21,7 +21,7 @@ struct KernelTraits {
 class Target {
  public:
   virtual ~Target() = default;
-  // "cpu-avx512bf16", "cpu-avx2", "cuda-sm90".
+  // "cpu-avx512bf16", "cpu-avx512-nhwc", "cpu-avx2", "cuda-sm90".
   virtual const std::string& name() const = 0;
   // Whether a non-reference kernel runs op `op` with its main operands in `dtype`.
   virtual bool HasKernel(const std::string& op, DType dtype) const = 0;

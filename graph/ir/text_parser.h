@@ -10,7 +10,7 @@
 //   op        := word ["(" [value {"," value}] ")"] [attrs] [":" type {"," type}] notes
 //   value     := %name ["#" int]
 //   attrs     := "{" [word "=" attr {"," word "=" attr}] "}"
-//   type      := dtype "[" [int {"," int}] "]" ["{" "nhwc" "}"]
+//   type      := dtype "[" [int {"," int}] "]" ["{" ("nhwc" | "nchw16c") "}"]
 //   return    := "return" [(word | string) "="] value {"," ...}
 //
 // Notes end with their line, since `amp(...)` is also how a statement may begin.

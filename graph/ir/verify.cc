@@ -89,28 +89,36 @@ class Verifier {
   }
 
   absl::Status CheckLayouts(const Node& node) {
-    const LayoutClass kind = node.op().layout.kind;
-    const auto check = [&](const char* side, int i, const ValueType& type) -> absl::Status {
+    const LayoutTrait& trait = node.op().layout;
+    // An op that names no port moves values between whatever layouts its types say.
+    const bool names_ports =
+        !trait.channels_last_inputs.empty() || !trait.channels_last_outputs.empty();
+    const auto check = [&](const char* side, int i, const ValueType& type,
+                           const std::vector<int>& ports) -> absl::Status {
       if (type.layout == Layout::kPlain) return absl::OkStatus();
       const auto bad = [&](const char* expected) {
         return Internal(node.Label(), ": ", side, " ", i, " is ", type, "; expected ", expected);
       };
-      if (kind == LayoutClass::kPlainOnly || type.shape.rank() != 4) return bad("plain layout");
+      const bool stays_plain =
+          names_ports && std::find(ports.begin(), ports.end(), i) == ports.end();
+      if (trait.kind == LayoutClass::kPlainOnly || stays_plain || type.shape.rank() != 4) {
+        return bad("plain layout");
+      }
       if (type.layout != Layout::kChannelBlocks) return absl::OkStatus();
-      if (!node.op().layout.channel_blocks) return bad("plain or channels-last layout");
+      if (!trait.channel_blocks) return bad("plain or channels-last layout");
       return CanLie(type.shape, type.layout) ? absl::OkStatus() : bad("whole blocks of channels");
     };
     for (int i = 0; i < node.num_inputs(); ++i) {
-      HT_RETURN_IF_ERROR(check("input", i, node.input_type(i)));
+      HT_RETURN_IF_ERROR(check("input", i, node.input_type(i), trait.channels_last_inputs));
     }
     for (int i = 0; i < node.num_outputs(); ++i) {
-      HT_RETURN_IF_ERROR(check("output", i, node.output_type(i)));
+      HT_RETURN_IF_ERROR(check("output", i, node.output_type(i), trait.channels_last_outputs));
     }
-    if (kind != LayoutClass::kFollows || node.num_outputs() == 0) return absl::OkStatus();
+    if (trait.kind != LayoutClass::kFollows || node.num_outputs() == 0) return absl::OkStatus();
     const ValueType& out = node.output_type(0);
-    if (out.shape.rank() != 4) return absl::OkStatus();
     for (int i = 0; i < node.num_inputs(); ++i) {
       const ValueType& type = node.input_type(i);
+      // Channels in blocks are not broadcast.
       const bool differs = type.shape == out.shape ? type.layout != out.layout
                                                    : type.layout == Layout::kChannelBlocks;
       if (differs) {

@@ -49,7 +49,8 @@ void Register_fused(ir::OpRegistry& registry) {
       "fused", names, ir::kAnyDType,
       "y = the elementwise ops of `body`, calls of one another, in which %0 is x0, %1 is x1 and so "
       "on. Each rounds as it does alone and has the shape of y; inputs have it too, or that of its "
-      "last extents in memory, or one element. Made by the pass `fuse`",
+      "last extents in memory, or one element; beside channels in blocks that of the channels alone. "
+      "Made by the pass `fuse`",
       "graph/ops/support/fused_body.h",
       Untouched("made when precision is decided, and each op of the body has its own dtype",
                 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));

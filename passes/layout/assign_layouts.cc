@@ -1,7 +1,10 @@
 #include "halftone/passes/layout/assign_layouts.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "halftone/passes/layout/storage_alias.h"
 #include "halftone/passes/rewrite/rewrite.h"
@@ -27,6 +30,7 @@ class LayoutChoice {
         channels_last_.insert(node);
       }
     }
+    for (const auto& node : graph.nodes()) Count(*node, 1);
     // Each flip lowers the bytes relaid, so this ends; the bound is for time.
     bool changed = true;
     for (int round = 0; changed && round < kMaxRounds; ++round) {
@@ -73,10 +77,10 @@ class LayoutChoice {
     if (v.shape().rank() != 4) return 0;
     const Layout given = Given(v);
     if (IsSameOrder(v.shape(), Layout::kPlain, Layout::kChannelsLast)) return 0;
-    bool relaid = uses_.is_output(v) && given != Layout::kPlain;
-    for (const ir::UseMap::Use& use : uses_.uses(v)) {
-      relaid |= Asked(*use.node, use.port) != given;
-    }
+    const auto asked = asked_.find({v.node->id(), v.index});
+    const Layout other = given == Layout::kPlain ? Layout::kChannelsLast : Layout::kPlain;
+    const bool relaid = (uses_.is_output(v) && given != Layout::kPlain) ||
+                        (asked != asked_.end() && asked->second[static_cast<size_t>(other)] > 0);
     return relaid ? v.type().num_bytes() : 0;
   }
 
@@ -99,12 +103,24 @@ class LayoutChoice {
   }
 
   void Flip(const ir::Node& node) {
+    Count(node, -1);
     if (channels_last_.erase(&node) == 0) channels_last_.insert(&node);
+    Count(node, 1);
+  }
+  // Adds what a node asks for to the counts, or takes it from them.
+  void Count(const ir::Node& reader, int times) {
+    for (int port = 0; port < reader.num_inputs(); ++port) {
+      const ir::Value v = reader.input(port);
+      if (v.shape().rank() != 4) continue;
+      asked_[{v.node->id(), v.index}][static_cast<size_t>(Asked(reader, port))] += times;
+    }
   }
 
   const ir::UseMap uses_;
   std::vector<const ir::Node*> followers_;
   std::set<const ir::Node*> channels_last_;  // followers only
+  // By value, how often each layout is asked for, so that a value of many readers costs no more to judge.
+  std::map<std::pair<int64_t, int>, std::array<int, 2>> asked_;
 };
 
 class AssignLayouts : public Pass {
@@ -154,7 +170,7 @@ class AssignLayouts : public Pass {
     if (v.type().layout == layout) return v;
     ir::Value& relaid = relaid_[{v.node->id(), v.index}];
     if (!relaid.valid()) {
-      const std::string to = layout == Layout::kPlain ? "plain" : "nhwc";
+      const std::string to = ir::Name(layout);
       ir::Builder b = BuilderLike(*v.node, name());
       b.NameNext(v.node->name() + "_" + to);
       relaid = b.Op("relayout", {b.Wrap(v)}, {{"to", to}}).value();

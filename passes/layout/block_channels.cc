@@ -30,6 +30,9 @@ class BlockChannels : public Pass {
         asked.back().push_back(choice.Asked(*node, port));
       }
     }
+    std::vector<Layout> of_outputs;
+    for (const ir::Output& output : graph.outputs())
+      of_outputs.push_back(output.value.type().layout);
     for (ir::Node* node : nodes) {
       if (!choice.InBlocks(*node)) continue;
       for (int i = 0; i < node->num_outputs(); ++i) {
@@ -47,6 +50,10 @@ class BlockChannels : public Pass {
             InLayout(nodes[i]->input(port), asked[i][static_cast<size_t>(port)], context));
         nodes[i]->set_input(port, v);
       }
+    }
+    for (size_t i = 0; i < of_outputs.size(); ++i) {
+      ir::Value& value = graph.outputs()[i].value;
+      HT_ASSIGN_OR_RETURN(value, InLayout(value, of_outputs[i], context));
     }
     context.stats["in_blocks"] += values;
     return true;

@@ -11,9 +11,10 @@
 //              %d_plain = relayout(%d) {to="plain"} : f32[8,64,28,28]
 // Requires:    Target::PrefersChannelBlocks; layouts assigned, none of them blocks (else nothing happens).
 // Guarantees:  only channels-last values of ops whose record has channel_blocks, and of whole blocks of
-//              channels, change their layout; a convolution has both its images in blocks, or, where x has
-//              at most three channels, x plain; chosen so that what convolutions gain is more than what
-//              relayouts cost. Logical shapes stay, and values but for the order of a convolution's sums.
+//              channels, change their layout; of a convolution's images one may be another: x of at most
+//              three channels is plain, and what fills no blocks stays channels-last; chosen so that what
+//              convolutions gain is more than what relayouts cost. Logical shapes stay, and values but for
+//              the order of a convolution's sums.
 // Never:       changes variables, constants, graph inputs, graph outputs, or grouped convolutions.
 // Order:       after assign-layouts and merge-copies, which knows no blocks; before fuse.
 // Stats:       "in_blocks" (values), "relayouts" (made).

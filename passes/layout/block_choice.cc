@@ -59,7 +59,8 @@ bool CanBlock(const ir::Node& node) {
   if (trait.channels_last_inputs.empty()) return false;
   if (IsConvolution(node)) {
     const Images images(node);
-    return node.attrs().GetInt("groups") == 1 &&
+    const DType dtype = node.input_type(0).dtype;
+    return node.attrs().GetInt("groups") == 1 && (dtype == DType::kF32 || IsLow(dtype)) &&
            (CanChange(images.x.type()) || CanChange(images.y.type()));
   }
   return std::all_of(trait.channels_last_inputs.begin(), trait.channels_last_inputs.end(),
@@ -68,17 +69,21 @@ bool CanBlock(const ir::Node& node) {
                      [&](int port) { return CanChange(node.output_type(port)); });
 }
 
-// What a convolution gains by blocks, as bytes that could be relaid meanwhile. On Zen 4 those of resnet50 take
-// 7 to 8 % less time in blocks, at 210 GFLOP/s in f32 and 400 in bf16, and a relayout moves 5 GB/s
-// (benchmarks/measured.md). Its kernel relays an image whose channels fill no blocks.
+// What a convolution gains by blocks, as bytes that could be relaid meanwhile. On Zen 4 those of resnet50 take 7
+// to 8 % less time in blocks (benchmarks/measured.md), at 210 GFLOP/s in f32 and 400 in bf16, and a relayout is
+// taken to move 5 GB/s. Its kernel relays an image whose channels fill no blocks, to whole ones.
 double GainOf(const ir::Node& node) {
   if (!IsConvolution(node)) return 0;
   const double bytes_per_flop = IsLow(node.input_type(0).dtype) ? 0.9e-3 : 1.8e-3;
   double gain = ops::ConvGeometryOf(node).flops() * bytes_per_flop;
   const Images images(node);
   for (const ir::Value image : {images.x, images.y}) {
-    const bool stays = !CanChange(image.type()) && image.shape().dim(1) > kFewChannels;
-    if (stays) gain -= static_cast<double>(image.type().num_bytes());
+    if (CanChange(image.type())) continue;
+    if (image == node.input(0) && IsFirstImage(node, 0)) continue;
+    const int64_t channels = image.shape().dim(1);
+    const int64_t whole =
+        (channels + ir::kChannelBlock - 1) / ir::kChannelBlock * ir::kChannelBlock;
+    gain -= static_cast<double>(image.type().num_bytes() / std::max<int64_t>(1, channels) * whole);
   }
   return gain;
 }
@@ -91,6 +96,13 @@ BlockChoice::BlockChoice(const ir::Graph& graph) : uses_(graph) {
     if (CanBlock(*node)) candidates.push_back(node.get());
   }
   in_blocks_.insert(candidates.begin(), candidates.end());
+  for (const auto& node : graph.nodes()) Count(*node, 1);
+  for (const ir::Output& output : graph.outputs()) {
+    const ir::Value v = output.value;
+    if (v.shape().rank() == 4) {
+      ++asked_[{v.node->id(), v.index}][static_cast<size_t>(v.type().layout)];
+    }
+  }
   // Each flip lowers the cost, so this ends; the bound is for time.
   constexpr int kMaxRounds = 16;
   bool changed = true;
@@ -119,7 +131,6 @@ Layout BlockChoice::Given(ir::Value v) const {
 }
 
 Layout BlockChoice::Asked(const ir::Node& node, int port) const {
-  // It copies from any layout.
   if (IsOp(node, "relayout")) return Given(node.input(port));
   const ir::ValueType& type = node.input_type(port);
   if (!in_blocks_.contains(&node)) return type.layout;
@@ -132,16 +143,27 @@ Layout BlockChoice::Asked(const ir::Node& node, int port) const {
   return CanChange(type) ? Layout::kChannelBlocks : type.layout;
 }
 
+// Adds what a node asks for to the counts, or takes it from them. A relayout copies from any layout.
+void BlockChoice::Count(const ir::Node& reader, int times) {
+  if (IsOp(reader, "relayout")) return;
+  for (int port = 0; port < reader.num_inputs(); ++port) {
+    const ir::Value v = reader.input(port);
+    if (v.shape().rank() != 4) continue;
+    asked_[{v.node->id(), v.index}][static_cast<size_t>(Asked(reader, port))] += times;
+  }
+}
+
 // Bytes relaid for the readers of `v`: one copy for each layout that they ask for and that is not there.
 double BlockChoice::CostOf(ir::Value v) const {
-  if (v.shape().rank() != 4) return 0;
+  const auto asked = asked_.find({v.node->id(), v.index});
+  if (asked == asked_.end()) return 0;
   const Layout there = IsOp(*v.node, "relayout") ? Given(v.node->input(0)) : Given(v);
-  std::set<Layout> asked;
-  for (const ir::UseMap::Use& use : uses_.uses(v)) {
-    const Layout layout = Asked(*use.node, use.port);
-    if (!IsSameOrder(v.shape(), there, layout)) asked.insert(layout);
+  int copies = 0;
+  for (size_t i = 0; i < asked->second.size(); ++i) {
+    const auto layout = static_cast<Layout>(i);
+    if (asked->second[i] > 0 && !IsSameOrder(v.shape(), there, layout)) ++copies;
   }
-  return static_cast<double>(asked.size()) * static_cast<double>(v.type().num_bytes());
+  return static_cast<double>(copies) * static_cast<double>(v.type().num_bytes());
 }
 
 double BlockChoice::CostAround(const ConstNodes& nodes) const {
@@ -159,7 +181,9 @@ double BlockChoice::CostAround(const ConstNodes& nodes) const {
 }
 
 void BlockChoice::Flip(const ir::Node* node) {
+  Count(*node, -1);
   if (in_blocks_.erase(node) == 0) in_blocks_.insert(node);
+  Count(*node, 1);
 }
 
 bool BlockChoice::LeavesAlone(const ir::Node* node) {

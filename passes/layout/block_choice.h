@@ -1,7 +1,10 @@
 // Which nodes have their images in blocks of channels: see block_channels.h.
 #pragma once
 
+#include <array>
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "halftone/graph/ir/graph.h"
@@ -20,6 +23,7 @@ class BlockChoice {
   ir::Layout Asked(const ir::Node& node, int port) const;
 
  private:
+  void Count(const ir::Node& reader, int times);
   double CostOf(ir::Value v) const;
   double CostAround(const std::vector<const ir::Node*>& nodes) const;
   void Flip(const ir::Node* node);
@@ -28,6 +32,8 @@ class BlockChoice {
 
   const ir::UseMap uses_;
   std::set<const ir::Node*> in_blocks_;
+  // By value, how often each layout is asked for, so that a value of many readers costs no more to judge.
+  std::map<std::pair<int64_t, int>, std::array<int, 3>> asked_;
 };
 
 }  // namespace halftone::passes

@@ -6,7 +6,7 @@ namespace halftone::passes {
 
 using ir::Layout;
 
-bool IsSameOrder(const Shape& shape, ir::Layout a, ir::Layout b) {
+bool IsSameOrder(const Shape& shape, Layout a, Layout b) {
   if (a == b) return true;
   if (shape.dim(2) * shape.dim(3) == 1) return true;
   const bool in_blocks = a == Layout::kChannelBlocks || b == Layout::kChannelBlocks;

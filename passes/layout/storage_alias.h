@@ -6,7 +6,7 @@
 namespace halftone::passes {
 
 // Whether values of `shape` lie in the same order in two layouts that it can have, as where there is one
-// channel, or one position.
+// channel, or one position. Requires: rank 4, or a == b.
 bool IsSameOrder(const Shape& shape, ir::Layout a, ir::Layout b);
 
 // Whether output 0 of `node` is operand 0, byte for byte, in the same order: reshape, and relayout

@@ -148,6 +148,32 @@ TEST(Verify, CommitOfAChannelsLastValueIsRefused) {
             "commit(%commit): input 0 is f32[2,3,4,5]{nhwc}; expected plain layout");
 }
 
+std::string ParseMessage(const std::string& statements) {
+  const auto graph = Parse(
+      "graph @g(%x: f32[16,16,3,3], %z: f32[5,1,1,1,1], %w: f32[16,16,3,3]) {\n"
+      "  %b = relayout(%x) {to=\"nchw16c\"} : f32[16,16,3,3]{nchw16c}\n" +
+      statements + "}");
+  return graph.ok() ? "" : Message(graph.status());
+}
+
+TEST(Verify, ChannelsInBlocksAreNotBroadcast) {
+  EXPECT_EQ(ParseMessage("  %y = relu(%b)\n  return %y\n"), "");
+  for (const char* text :
+       {"  %y = add(%b, %z)\n  return %y\n", "  %y = add(%z, %b)\n  return %y\n"}) {
+    EXPECT_NE(ParseMessage(text).find("expected one layout"), std::string::npos)
+        << ParseMessage(text);
+  }
+}
+
+// A kernel reads operands that an op does not name as they always lie.
+TEST(Verify, OnlyNamedPortsHaveALayout) {
+  EXPECT_EQ(ParseMessage("  %y = conv2d(%b, %w)\n  return %y\n"), "");
+  const std::string message = ParseMessage("  %y = conv2d(%x, %b)\n  return %y\n");
+  EXPECT_NE(message.find("input 1 is f32[16,16,3,3]{nchw16c}; expected plain layout"),
+            std::string::npos)
+      << message;
+}
+
 TEST(Verify, AcceptsOneLayoutThrough) {
   const auto graph = ParseOrDie(R"(graph @g(%x: f32[2,3,4,5]) {
   %a = relayout(%x) {to="nhwc"}

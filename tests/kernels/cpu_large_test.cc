@@ -2,6 +2,8 @@
 // the same bits whatever the number of threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "halftone/core/threads.h"
 #include "halftone/tests/kernels/cpu_check.h"
 #include "halftone/tests/support/run_kernel.h"
@@ -191,6 +193,8 @@ TEST(CpuLarge, PiecesOfAProductAreItsRows) {
       const auto kernel =
           kernels::KernelRegistry::Global().Select(*CaseNode(*graph), Device::Kind::kCpu);
       ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+      const std::string pieces = (*kernel)->implementation();
+      EXPECT_EQ(std::count(pieces.begin(), pieces.end(), '+'), 2) << pieces;
       const auto outputs = RunKernel(**kernel, *CaseNode(*graph), inputs);
       ASSERT_TRUE(outputs.ok()) << Message(outputs.status());
       int64_t wrong = 0;

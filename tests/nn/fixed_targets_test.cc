@@ -4,7 +4,7 @@
 namespace halftone::testing {
 namespace {
 
-// Other processors than this one: HALFTONE_SIMD and HALFTONE_BF16, in tests/programs.
+// Other processors than this one: HALFTONE_SIMD, HALFTONE_BF16 and HALFTONE_LAYOUT, in tests/programs.
 TEST(FixedTargets, AreTheDevicesOfTheirName) {
   for (const Device device : {Device::Cpu(), Device::Reference()}) {
     int steps = 0;

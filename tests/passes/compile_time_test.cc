@@ -127,6 +127,20 @@ std::string LargeTanhChain(int n) {
       kRows);
 }
 
+// Convolutions one behind the other, the first of which n ops read.
+std::string Images(int n) {
+  std::string text =
+      "graph @g(%x: f32[1,32,8,8]) {\n  %w = variable \"w\" : f32[32,32,3,3]\n"
+      "  %c = conv2d(%x, %w) {padding=[1, 1]}\n  %h = relu(%c)\n";
+  std::string h = "%h";
+  for (int i = 0; i < n; ++i) {
+    text += Numbered("  %a", i) + " = add(" + h + ", %c)\n" + Numbered("  %c", i) + " = conv2d(" +
+            Numbered("%a", i) + ", %w) {padding=[1, 1]}\n";
+    h = Numbered("%c", i);
+  }
+  return text + "  return " + h + "\n}\n";
+}
+
 double Seconds(const std::string& text) {
   auto graph = ir::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
@@ -166,7 +180,8 @@ INSTANTIATE_TEST_SUITE_P(Families, CompileTime,
                                            Family{"LargeTanhChain", LargeTanhChain},
                                            Family{"ClearChain", ClearChain},
                                            Family{"DeniedChain", DeniedChain},
-                                           Family{"EqualBranches", EqualBranches}),
+                                           Family{"EqualBranches", EqualBranches},
+                                           Family{"Images", Images}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

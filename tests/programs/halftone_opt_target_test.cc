@@ -77,8 +77,9 @@ TEST(HalftoneOptTarget, PrintsTheWideningOfTheKernelLog) {
 }
 
 TEST(HalftoneOptTarget, OtherProcessorsToo) {
-  for (const char* processor : {"HALFTONE_SIMD=scalar", "HALFTONE_SIMD=avx2",
-                                "HALFTONE_BF16=widened", "HALFTONE_BF16=native"}) {
+  for (const char* processor :
+       {"HALFTONE_SIMD=scalar", "HALFTONE_SIMD=avx2", "HALFTONE_BF16=widened",
+        "HALFTONE_BF16=native", "HALFTONE_LAYOUT=nhwc"}) {
     const Result run =
         Start("tests/test_programs", "--gtest_filter=HalftoneOptTarget.*-*.OtherProcessorsToo",
               std::string("export ") + processor + ";");

@@ -60,30 +60,31 @@ bool HasLayout(const ir::LayoutTrait& trait, const std::vector<int>& ports, int 
   return trait.kind == ir::LayoutClass::kChannelsLast && Names(ports, port);
 }
 
-// As block-channels leaves an image of a convolution whose channels fill no blocks.
-ir::Layout BesideBlocks(const Shape& shape) {
-  return shape[1] <= 3 ? ir::Layout::kPlain : ir::Layout::kChannelsLast;
-}
-
-// Calls visit(type) for each type whose layout the trait has a say in.
+// Calls visit(type, whether it is operand 0) for each type whose layout the trait has a say in.
 template <typename Visit>
 void ForLaidTypes(ir::Node& node, const Visit& visit) {
   const ir::LayoutTrait& trait = node.op().layout;
   const Shape result = node.output_type(0).shape;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (HasLayout(trait, trait.channels_last_inputs, i, node.input_type(i).shape, result)) {
-      visit(node.input(i).node->mutable_output_types()[0]);
+      visit(node.input(i).node->mutable_output_types()[0], i == 0);
     }
   }
   for (int i = 0; i < node.num_outputs(); ++i) {
     ir::ValueType& type = node.mutable_output_types()[i];
-    if (HasLayout(trait, trait.channels_last_outputs, i, type.shape, result)) visit(type);
+    if (HasLayout(trait, trait.channels_last_outputs, i, type.shape, result)) visit(type, false);
   }
 }
 
+// An image whose channels fill no blocks lies as block-channels leaves it beside one in blocks: plain
+// where it is that of a first layer.
 void SetLayout(ir::Node& node, ir::Layout layout) {
-  ForLaidTypes(node, [&](ir::ValueType& type) {
-    type.layout = ir::CanLie(type.shape, layout) ? layout : BesideBlocks(type.shape);
+  ForLaidTypes(node, [&](ir::ValueType& type, bool is_operand_0) {
+    const bool is_first_image =
+        is_operand_0 && type.shape[1] <= 3 && node.op().name != "conv2d_grad_input";
+    type.layout = ir::CanLie(type.shape, layout) ? layout
+                  : is_first_image               ? ir::Layout::kPlain
+                                                 : ir::Layout::kChannelsLast;
   });
 }
 
@@ -93,7 +94,7 @@ bool TakesBlocks(const OpCase& c) {
   ir::Node& node = *CaseNode(*graph);
   if (!node.op().layout.channel_blocks) return false;
   int whole = 0, others = 0;
-  ForLaidTypes(node, [&](const ir::ValueType& type) {
+  ForLaidTypes(node, [&](const ir::ValueType& type, bool) {
     const bool fills = type.shape[1] > 0 && ir::CanLie(type.shape, ir::Layout::kChannelBlocks);
     ++(fills ? whole : others);
   });

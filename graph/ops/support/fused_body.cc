@@ -171,7 +171,10 @@ absl::Status CheckAccesses(const std::string& label, const std::vector<ir::Value
     const std::optional<FusedAccess> access = AccessOf(inputs[i], result);
     if (!access.has_value()) {
       return InvalidArgument(label, ": input ", i, " is ", inputs[i], "; expected the type of the ",
-                             "result, ", result, ", its last extents in memory, or one element");
+                             "result, ", result,
+                             result.layout == ir::Layout::kChannelBlocks
+                                 ? ", an element for each channel, or one element"
+                                 : ", its last extents in memory, or one element");
     }
     if (access->kind != FusedAccess::Kind::kRow) continue;
     if (period != 0 && access->period != period) {

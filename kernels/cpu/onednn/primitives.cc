@@ -128,10 +128,7 @@ class SequenceBuilder::Sequence : public Kernel {
     for (int slot : scratchpads_) slots[slot].offset = workspace_bytes_;
     workspace_bytes_ += scratchpad_bytes_;
   }
-  // Of stages that follow each other; equal ones once.
   void AddImplementation(const std::string& name) {
-    if (name == last_implementation_) return;
-    last_implementation_ = name;
     if (!implementation_.empty()) implementation_ += "+";
     implementation_ += name;
   }
@@ -196,7 +193,6 @@ class SequenceBuilder::Sequence : public Kernel {
   std::vector<Stage> stages;
 
  private:
-  std::string last_implementation_;
   dnnl::reorder pack_;
   dnnl::memory pack_from_, pack_to_;
   dnnl_stream_t stream_ = Stream().get();

@@ -47,8 +47,8 @@ struct BatchNormShape {
   // Calls fn(at, rows, block, channel) for each block of each sheet, which starts `at` bytes into x.
   template <typename Fn>
   void ForBlocks(const Fn& fn) const {
-    const int64_t grain =
-        std::max<int64_t>(1, RowGrain() / std::clamp<int64_t>(rows, 1, kBlockRows));
+    const int64_t of_task = is_plain ? rows : std::min(rows, kBlockRows);
+    const int64_t grain = std::max<int64_t>(1, RowGrain() / std::max<int64_t>(1, of_task));
     ParallelFor(0, sheets * parts, grain, [&](int64_t first, int64_t last) {
       for (int64_t task = first; task < last; ++task) {
         const int64_t sheet = task / parts, part = task % parts;

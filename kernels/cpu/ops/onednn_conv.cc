@@ -1,8 +1,8 @@
 // conv2d, conv3d and their gradients through dnnl::convolution. Activations of rank 4 lie as the
-// graph says (channels-last is the fast order). Those of rank 5 are stored plain, as all weights
-// are, and reordered into the order the primitive likes, which costs little beside the convolution
-// and keeps one master copy; where it does not cost little the graph says `packed`. Source: oneDNN
-// developer guide, "Convolution".
+// graph says, but that an image whose channels fill no blocks is reordered beside one in blocks. Those
+// of rank 5 are stored plain, as all weights are, and reordered into the order the primitive likes,
+// which costs little beside the convolution and keeps one master copy; where it does not cost little
+// the graph says `packed`. Source: oneDNN developer guide, "Convolution".
 #include <algorithm>
 
 #include "halftone/graph/ops/support/window.h"

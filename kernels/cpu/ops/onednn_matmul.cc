@@ -92,20 +92,24 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateProduct(const ir::Node& node, cons
 
 // The gradient of a vocabulary's weights has more rows than the library blocks well: of 50,257 by 768, over
 // 1,024 terms in bf16 on Zen 4, it makes 224 to 293 GFLOP/s at once and 350 to 370 so.
-constexpr int64_t kRowsAtOnce = 4096;
+constexpr int64_t kRowsAtOnce = 4096, kMostPieces = 64;
 constexpr int64_t kLeastTermsOfRows = 1 << 16;  // else a piece is too little work
 
-bool IsInPieces(const Matrix& a, const Matrix& b) {
-  return a.dims.size() == 2 && a.dims[0] > 2 * kRowsAtOnce &&
-         b.dims[0] * b.dims[1] >= kLeastTermsOfRows;
+// Rows of a piece, all but the last; none: not in pieces.
+int64_t RowsOfPiece(const Matrix& a, const Matrix& b) {
+  if (a.dims.size() != 2 || a.dims[0] <= 2 * kRowsAtOnce ||
+      b.dims[0] * b.dims[1] < kLeastTermsOfRows) {
+    return 0;
+  }
+  return std::max(kRowsAtOnce, (a.dims[0] + kMostPieces - 1) / kMostPieces);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> CreateInPieces(const Matrix& a, const Matrix& b,
-                                                       const Matrix& y) {
+                                                       const Matrix& y, int64_t rows_of_piece) {
   SequenceBuilder sequence;
   const int weights = sequence.Input(1, b.desc());
-  for (int64_t row = 0; row < a.dims[0]; row += kRowsAtOnce) {
-    const int64_t rows = std::min(kRowsAtOnce, a.dims[0] - row);
+  for (int64_t row = 0; row < a.dims[0]; row += rows_of_piece) {
+    const int64_t rows = std::min(rows_of_piece, a.dims[0] - row);
     const memory::desc from = a.Rows(rows).desc(), to = y.Rows(rows).desc();
     const auto pd = Describe<dnnl::matmul>(Engine(), UserScratchpad(), from, b.desc(), to);
     if (!pd) return Unimplemented("library has no matmul for these operands");
@@ -123,7 +127,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateMatmul(const ir::Node& node) {
   const Matrix a = MatrixOf(node.input_type(0), rank, node.attrs().GetBool("transpose_a"));
   const Matrix b = MatrixOf(node.input_type(1), rank, node.attrs().GetBool("transpose_b"));
   const Matrix y = MatrixOf(node.output_type(), rank, false);
-  if (!ops::IsPacked(node) && IsInPieces(a, b)) return CreateInPieces(a, b, y);
+  const int64_t rows_of_piece = ops::IsPacked(node) ? 0 : RowsOfPiece(a, b);
+  if (rows_of_piece > 0) return CreateInPieces(a, b, y, rows_of_piece);
   return CreateProduct(node, {a.desc(), b.desc(), y.desc(), {}});
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "halftone/core/check.h"
+
 namespace halftone::kernels {
 namespace {
 
@@ -15,7 +17,11 @@ struct Axis {
 // is broadcast. One that lies in blocks itself has the result's shape (graph/ir/verify.cc).
 absl::InlinedVector<int64_t, 4> StridesWithin(const ir::ValueType& operand,
                                               const ir::ValueType& result) {
-  if (operand.layout == ir::Layout::kChannelBlocks) return ir::BlockAxesOf(operand).strides;
+  if (operand.layout == ir::Layout::kChannelBlocks) {
+    HT_CHECK(operand.shape == result.shape && operand.layout == result.layout,
+             "channels in blocks are not broadcast");
+    return ir::BlockAxesOf(operand).strides;
+  }
   const auto own = ir::StridesOf(operand);
   const int rank = result.shape.rank(), lead = rank - operand.shape.rank();
   absl::InlinedVector<int64_t, 4> strides;

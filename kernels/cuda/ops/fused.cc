@@ -127,15 +127,18 @@ bool IsStep(const std::string& op) {
          cuda::FindFormula(op) != nullptr || cuda::FindFormula(op + ":none") != nullptr;
 }
 
-FusedReach ReachOf(ops::FusedAccess::Kind kind) {
+absl::StatusOr<FusedReach> ReachOf(ops::FusedAccess::Kind kind) {
   switch (kind) {
     case ops::FusedAccess::Kind::kSame:
       return FusedReach::kSame;
     case ops::FusedAccess::Kind::kRow:
       return FusedReach::kRow;
-    default:
+    case ops::FusedAccess::Kind::kOne:
       return FusedReach::kOne;
+    case ops::FusedAccess::Kind::kChannels:
+      break;
   }
+  return Unimplemented("numbers of channels in blocks");
 }
 
 absl::StatusOr<FusedParams> PlanBody(const ir::Node& node, const std::string& text) {
@@ -152,7 +155,7 @@ absl::StatusOr<FusedParams> PlanBody(const ir::Node& node, const std::string& te
     // Inference of the body has seen that there is one.
     const ops::FusedAccess access = *ops::AccessOf(inputs[i], node.output_type());
     params.input[i].dtype = inputs[i].dtype;
-    params.input[i].reach = ReachOf(access.kind);
+    HT_ASSIGN_OR_RETURN(params.input[i].reach, ReachOf(access.kind));
     if (access.kind != ops::FusedAccess::Kind::kRow || access.period == 0) continue;
     params.period = cuda::WideDivisorOf(access.period);
     if (access.period % params.width != 0) params.width = 1;
