@@ -9,10 +9,11 @@
 namespace halftone::testing {
 namespace {
 
-void CheckFused(const std::string& body, DType dtype, int64_t height, int64_t width) {
+void CheckFused(const std::string& body, const Shape& numbers, DType dtype, int64_t height,
+                int64_t width) {
   const OpCase c = Case("fused", "channels",
                         {Reals({3, 48, height, width}), Pinned(Reals({1, 48, 1, 1}, 0.5, 1.5)),
-                         Pinned(Reals({48, 1, 1}))});
+                         Pinned(Reals(numbers))});
   const std::vector<Tensor> inputs = MakeCaseInputs(c, dtype);
   ir::Graph graph;
   ir::Builder b(&graph);
@@ -38,9 +39,9 @@ void CheckFused(const std::string& body, DType dtype, int64_t height, int64_t wi
 TEST(ChannelBlocks, FusedNodesReadNumbersOfChannels) {
   for (const auto& [height, width] :
        {std::pair<int64_t, int64_t>{1, 1}, {3, 5}, {8, 8}, {11, 13}}) {
-    CheckFused("relu(add(mul(%0, %1), %2))", DType::kF32, height, width);
+    CheckFused("relu(add(mul(%0, %1), %2))", {48, 1, 1}, DType::kF32, height, width);
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-      CheckFused("tanh(batch_norm_apply(%0, %1, %1, %1, %1))", dtype, height, width);
+      CheckFused("tanh(batch_norm_apply(%0, %1, %2, %1, %2))", {1, 48, 1, 1}, dtype, height, width);
     }
   }
 }
