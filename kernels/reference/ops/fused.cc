@@ -16,7 +16,11 @@ class ReferenceFused : public Kernel {
     ir::Graph graph("body");
     ir::Builder b(&graph);
     std::vector<ir::Expr> inputs;
-    for (const ir::Value& input : node.inputs()) inputs.push_back(b.Input("x", input.type()));
+    for (const ir::Value& input : node.inputs()) {
+      inputs.push_back(b.Input("x", input.type()));
+      // An input of a graph is plain, but here it lies as the operand does.
+      inputs.back().value().node->mutable_output_types()[0].layout = input.type().layout;
+    }
     const std::vector<ir::Expr> steps = body.Build(b, inputs);
     HT_RETURN_IF_ERROR(b.status());
     for (const ir::Expr& step : steps) {
