@@ -24,8 +24,8 @@ struct CpuFeatures {
   // be (bf16_speed.h). Where false, bf16 is best kept as storage around f32 arithmetic.
   bool fast_bf16 = false;
   // Images are best kept with channels in blocks of 16, [N, C / 16, H, W, 16], between convolutions, else
-  // channels-last: with AVX-512 (timed on Zen 4 with oneDNN 2.6.3: benchmarks/measured.md), but for AMX,
-  // whose convolutions in oneDNN are channels-last alone.
+  // channels-last: with AVX-512 (timed on Zen 4 with oneDNN 2.6.3: benchmarks/measured.md), not with AMX,
+  // where it was not timed and the library has kernels of its own for channels-last.
   bool channel_blocks = false;
 
   // kAvx512 needs F, BW, VL and DQ beside all of kAvx2, which needs AVX2, FMA and F16C.
